@@ -1,5 +1,6 @@
-import { runChaos, type RunOptions } from './driver/chaos-run.ts'
+import { runChaos } from './driver/chaos-run.ts'
 import type { RunResult } from './driver/finish.ts'
+import type { RunOptions } from './driver/run-parts.ts'
 import type { FaultName } from './faults/fault-names.ts'
 
 /** A try may take so many times the time that the failing run took, and some minutes more: races do not show each time. */

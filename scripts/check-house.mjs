@@ -1,5 +1,5 @@
-// The house rules that no linter checks: allowed imports, no circular imports, names of files, SQL only in statement
-// files, an approved text for the SQL of each statement file, plain words, and generated files that are up to date.
+// The house rules that no linter checks: allowed imports, no circular imports of files or folders, names of files, SQL only
+// in statement files, an approved text for the SQL of each statement file, plain words, and generated files that are up to date.
 // core imports nothing; features import core; databases import core and sql; brokers import core; the command imports
 // features and databases, and no driver; txbox and cli are the two ways to install all of it.
 import { readFileSync, readdirSync } from 'node:fs'
@@ -36,6 +36,8 @@ const MAY_IMPORT = {
   cli: ['@txbox/command', '@txbox/rabbitmq', 'mysql2', 'pg'],
   txbox: ['node:', '@txbox/'],
 }
+const IMPORT =
+  /(?:^|\n)\s*(?:import|export)\b( type\b)?[^'"\n]*(?:\{[^}]*\}[^'"\n]*)?from\s+['"]([^'"]+)['"]/g
 /** Names that say nothing about the content of a file. */
 const VAGUE = /^(utils?|common|helpers?|types?|misc|shared)\.ts$/
 const NAME = /^[a-z0-9]+(-[a-z0-9]+)*(\.gen)?\.ts$/
@@ -66,8 +68,10 @@ const MAY_HOLD_SQL = /(?:-statements|migrations\.gen|transactions\/monitors\/sta
 const NAMED_MEMBER = /(\bhas(?:Function|Object|Boolean|Number)\(\w+, )'\w+'/g
 
 const problems = []
-/** The files that each file imports, within its package. */
+/** The files that each file imports, within its package. A type-only import is erased, but a reader follows it, too. */
 const imports = new Map()
+/** The same without type-only imports. */
+const values = new Map()
 for (const name of readdirSync(path.join(root, 'packages'))) {
   const folder = path.join(root, 'packages', name, 'src')
   const allowed = MAY_IMPORT[name]
@@ -82,18 +86,17 @@ for (const name of readdirSync(path.join(root, 'packages'))) {
     }
     const source = readFileSync(path.join(folder, file), 'utf8')
     imports.set(where, [])
+    values.set(where, [])
     if (!MAY_HOLD_SQL.test(where)) {
       for (const { line, text } of sqlInStrings(where, source.replaceAll(NAMED_MEMBER, '$1'))) {
         problems.push(`${where}:${line}: SQL belongs in a *-statements.ts file with a golden text: ${text}`)
       }
     }
-    for (const [, kind, specifier] of source.matchAll(
-      /(?:^|\n)\s*(?:import|export)\b( type\b)?[^'"\n]*(?:\{[^}]*\}[^'"\n]*)?from\s+['"]([^'"]+)['"]/g,
-    )) {
-      // Type-only imports are erased. In core they must not be circular either, because all packages depend on core.
-      if (specifier.startsWith('.') && (kind === undefined || name === 'core')) {
+    for (const [, kind, specifier] of source.matchAll(IMPORT)) {
+      if (specifier.startsWith('.')) {
         const imported = path.posix.join(path.posix.dirname(where), specifier)
         imports.get(where).push(imported)
+        if (kind === undefined) values.get(where).push(imported)
       }
       if (!isAllowed(allowed, specifier, kind !== undefined))
         problems.push(`${where}: must not import '${specifier}'`)
@@ -104,27 +107,51 @@ for (const name of readdirSync(path.join(root, 'packages'))) {
     }
   }
 }
-/** Programs that may import everything, but whose files follow the naming rules of the packages. */
+const programs = new Map()
+/** Programs that may import everything, but whose files follow the naming rules of the packages, and have no circles. */
 for (const folder of ['bench', 'chaos']) {
   for (const file of readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' })) {
     const base = path.basename(file)
-    if (!file.endsWith('.ts') || (!VAGUE.test(base) && NAME.test(base))) continue
-    problems.push(`${folder}/${file}: files are kebab-case and named after what they export`)
+    if (!file.endsWith('.ts')) continue
+    const where = `${folder}/${file}`
+    const imported = [...readFileSync(path.join(root, where), 'utf8').matchAll(IMPORT)]
+      .filter(([, , specifier]) => specifier.startsWith('.'))
+      .map(([, , specifier]) => path.posix.join(path.posix.dirname(where), specifier))
+    programs.set(where, imported)
+    if (!VAGUE.test(base) && NAME.test(base)) continue
+    problems.push(`${where}: files are kebab-case and named after what they export`)
   }
 }
 
-/** Files whose direct and indirect imports are known to have no cycle. */
-const straight = new Set()
-for (const file of imports.keys()) follow(file, [])
+/** A room is a folder of files; a file beside folders is a room of its own. An entry shows the rooms, and is none. */
+const floors = new Set([...imports.keys()].map((file) => path.posix.dirname(path.posix.dirname(file))))
+const roomOf = (file) => (floors.has(path.posix.dirname(file)) ? file : path.posix.dirname(file))
+/** The rooms that each room imports. */
+const rooms = new Map()
+for (const [file, imported] of imports) {
+  if (path.posix.basename(file) === 'index.ts') continue
+  const room = roomOf(file)
+  const others = imported.map(roomOf).filter((other) => other !== room)
+  rooms.set(room, [...(rooms.get(room) ?? []), ...others])
+}
 
-function follow(file, way) {
-  if (straight.has(file)) return
-  if (way.includes(file)) {
-    problems.push(`imports in a circle: ${[...way.slice(way.indexOf(file)), file].join(' → ')}`)
-    return
+refuseCircles(imports)
+refuseCircles(programs)
+refuseCircles(rooms)
+
+function refuseCircles(graph) {
+  /** What is known to lead into no circle that was not reported. */
+  const straight = new Set()
+  const follow = (from, way) => {
+    if (straight.has(from)) return
+    if (way.includes(from)) {
+      problems.push(`imports in a circle: ${[...way.slice(way.indexOf(from)), from].join(' → ')}`)
+      return
+    }
+    for (const next of graph.get(from) ?? []) follow(next, [...way, from])
+    straight.add(from)
   }
-  for (const next of imports.get(file) ?? []) follow(next, [...way, file])
-  straight.add(file)
+  for (const from of graph.keys()) follow(from, [])
 }
 
 const TESTS = path.join('test', 'unit')
@@ -132,7 +159,7 @@ const golden = readdirSync(path.join(root, TESTS)).filter((file) => /^golden-.*\
 const goldenTests = new Map(
   golden.map((file) => [`test/unit/${file}`, readFileSync(path.join(root, TESTS, file), 'utf8')]),
 )
-for (const file of uncoveredStatements(imports, goldenTests)) {
+for (const file of uncoveredStatements(values, goldenTests)) {
   problems.push(`${file}: import it in test/unit/golden-*.test.ts, and approve the texts of its statements`)
 }
 

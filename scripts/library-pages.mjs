@@ -17,8 +17,6 @@ const FOLDER = 'docs/with'
 /** Pages without programs, and those whose programs check-readme.mjs runs. */
 const OTHER_PAGES = new Set(['libraries', 'pglite', 'rabbitmq', 'runtimes', 'sql-transaction'])
 const ENGINES = { mysql2: 'mysql', mariadb: 'mariadb', 'prisma-mysql': 'mysql' }
-/** Pages whose libraries connect through a WebSocket, by the package that holds Neon's driver. */
-const THROUGH_WEBSOCKET = { neon: '@neondatabase/serverless', vercel: '@vercel/postgres' }
 /** Two programs at a time keep two cores busy. */
 const LANES = 2
 /** The maximum time for installing all libraries with an empty cache. */
@@ -149,13 +147,8 @@ async function runPage(page, project, env, { servers, bridge }) {
   const database = await createDatabase(servers[engine])
   try {
     const folder = path.join(project, page.name)
-    const [options, pooled] = [[], new URL(database.url)]
-    if (page.name in THROUGH_WEBSOCKET) {
-      options.push(...throughBridge(folder, THROUGH_WEBSOCKET[page.name], bridge))
-      // @vercel/postgres looks for this text in the address.
-      pooled.searchParams.set('application_name', 'txbox-pooler.test')
-    }
-    const addresses = { DATABASE_URL: database.url, POSTGRES_URL: pooled.href }
+    const options = page.name === 'neon' ? throughBridge(folder, bridge) : []
+    const addresses = { DATABASE_URL: database.url }
     await run('bash', ['-ec', migrateCommand], project, { ...env, ...addresses })
     await onServer(engine, database.url, (query) => query(tables))
     await runProgram(page, folder, { ...env, ...addresses }, options)

@@ -1,5 +1,5 @@
-// In the place of Neon's proxy: each WebSocket becomes a connection to the server on this machine. The drivers of Neon and
-// Vercel connect to the bridge by a module that a program loads first, since their pages are for the real service.
+// In the place of Neon's proxy: each WebSocket becomes a connection to the server on this machine. The driver of Neon
+// connects to the bridge by a module that a program loads first, since its page is for the real service.
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -33,17 +33,13 @@ export async function startWebSocketBridge(address) {
 }
 
 /**
- * Writes a module that makes the driver of Neon under a package use the bridge. A package may have its own copy of the
- * driver.
+ * Writes a module that makes the driver of Neon use the bridge.
  *
  * @returns the options with which Node loads the module first.
  */
-export function throughBridge(folder, packageName, { host }) {
-  const above = createRequire(path.join(folder, 'any.js')).resolve(packageName)
-  const driver = path.join(
-    path.dirname(createRequire(above).resolve('@neondatabase/serverless')),
-    'index.mjs',
-  )
+export function throughBridge(folder, { host }) {
+  const { resolve } = createRequire(path.join(folder, 'any.js'))
+  const driver = path.join(path.dirname(resolve('@neondatabase/serverless')), 'index.mjs')
   const file = path.join(folder, 'through-bridge.mjs')
   const settings = { wsProxy: host, useSecureWebSocket: false, pipelineConnect: false }
   writeFileSync(

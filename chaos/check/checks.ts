@@ -10,7 +10,7 @@ import {
 import type { Committed } from './history.ts'
 import { checkDuplicates, checkOrder, checkOwners, checkSameBytes } from './copy-checks.ts'
 import type { StuckKey } from './queue-history.ts'
-import { CHECKS, type CheckName, type Verdict, type Violation } from './violation.ts'
+import { CHECKS, found, ofKey, type CheckName, type Verdict, type Violation } from './violation.ts'
 
 /** A message that is being tried alone may be hit by another fault: its attempt counts as well. */
 const SPARE_KILLS = 6
@@ -51,14 +51,6 @@ export function judge(evidence: Evidence): readonly Verdict[] {
     const { looked, violations } = checks[check](evidence)
     return { check, looked, violations }
   })
-}
-
-export function found(
-  check: CheckName,
-  looked: number,
-  violations: readonly Omit<Violation, 'check'>[],
-): Omit<Verdict, 'check'> {
-  return { looked, violations: violations.map((violation) => ({ check, ...violation })) }
 }
 
 function texts(list: readonly string[]): readonly { text: string }[] {
@@ -263,8 +255,4 @@ function checkDeadLetters({ deadLetters, committed, timeline }: Evidence): Omit<
       text: `The message ${id} became a dead letter: ${error ?? 'no error is stored'}.`,
     })),
   )
-}
-
-export function ofKey(key: string | undefined): string {
-  return key === undefined ? '' : ` of ${key}`
 }

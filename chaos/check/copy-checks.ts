@@ -1,9 +1,8 @@
 import { SHARDS, shardOf } from '@txbox/core/internal'
 import type { Copy } from '../driver/recorder.ts'
-import { found, ofKey } from './checks.ts'
 import type { Evidence } from './evidence.ts'
 import type { LeaseChange } from './history.ts'
-import type { Verdict, Violation } from './violation.ts'
+import { found, ofKey, type Verdict, type Violation } from './violation.ts'
 
 /** The database and the relay have the same clock; a relay may be slow between its read and its call. */
 const CLOCK_SLACK_MS = 250

@@ -1,8 +1,7 @@
 import { QUEUE_RECEIVES } from '../workers/limits.ts'
-import { found, ofKey } from './checks.ts'
 import type { Committed } from './history.ts'
 import type { QueueEffect, QueueRecord } from './queue-history.ts'
-import type { Verdict, Violation } from './violation.ts'
+import { found, ofKey, type Verdict, type Violation } from './violation.ts'
 
 type Checked = Omit<Verdict, 'check'>
 

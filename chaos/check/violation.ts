@@ -44,3 +44,15 @@ export interface Verdict {
   readonly looked: number
   readonly violations: readonly Violation[]
 }
+
+export function found(
+  check: CheckName,
+  looked: number,
+  violations: readonly Omit<Violation, 'check'>[],
+): Omit<Verdict, 'check'> {
+  return { looked, violations: violations.map((violation) => ({ check, ...violation })) }
+}
+
+export function ofKey(key: string | undefined): string {
+  return key === undefined ? '' : ` of ${key}`
+}

@@ -1,13 +1,10 @@
 import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Violation } from '../check/violation.ts'
-import type { FaultName } from '../faults/fault-names.ts'
 import { FAULTS } from '../faults/faults.ts'
 import type { Surroundings } from '../faults/fault.ts'
 import { stepAt, type Step } from '../faults/schedule.ts'
-import type { Plant } from '../plants/plants.ts'
 import { plantedPackages } from '../plants/planted-copy.ts'
-import type { Engine } from '../database/engine.ts'
 import { finish, type RunResult } from './finish.ts'
 import { Fleet } from './fleet.ts'
 import { Losses } from './losses.ts'
@@ -16,22 +13,10 @@ import { Modes } from './modes.ts'
 import { OnlineChecks } from './online-checks.ts'
 import { relaySettings, type RelaySettings } from './relay-settings.ts'
 import { Recorder } from './recorder.ts'
+import { showsPlant, type RunOptions, type RunParts } from './run-parts.ts'
 import { startStand, type Stand } from './stand.ts'
 import { StandstillWatch } from './standstill-watch.ts'
-import { Timeline, type TimelineEvent } from './timeline.ts'
-
-export interface RunOptions {
-  readonly database: Engine
-  readonly minutes: number
-  readonly seed: number
-  readonly faults: readonly FaultName[]
-  /** Kinds that are left out; all other faults stay the same. */
-  readonly without: ReadonlySet<FaultName>
-  readonly plant: Plant | undefined
-  readonly keep: boolean
-  readonly onEvent: (event: TimelineEvent) => void
-  readonly signal: AbortSignal
-}
+import { Timeline } from './timeline.ts'
 
 /** The duration of a lease; a shard may stand still for a little longer. */
 const STANDSTILL_SPARE_MS = 5000
@@ -55,30 +40,6 @@ export async function runChaos(options: RunOptions): Promise<RunResult> {
   } finally {
     packages?.remove()
   }
-}
-
-/** The parts of a run that its end needs. */
-export interface RunParts {
-  readonly options: RunOptions
-  readonly stand: Stand
-  readonly settings: RelaySettings
-  readonly killLog: string
-  readonly fleet: Fleet
-  readonly recorder: Recorder
-  readonly losses: Losses
-  readonly modes: Modes
-  readonly online: OnlineChecks
-  readonly watch: StandstillWatch
-  readonly timeline: Timeline
-  readonly relayPoison: Set<string>
-  readonly standstills: string[]
-  /** The largest factor by which time limits were extended because the machine was overloaded. */
-  readonly maxStretch: number
-}
-
-/** Without a plant every violation counts; with a plant only the violations that its bug causes. */
-export function showsPlant(plant: Plant | undefined, { check }: Violation): boolean {
-  return plant === undefined || plant.checks.includes(check)
 }
 
 class ChaosRun implements RunParts {

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { checkKills, ofKey } from '../check/checks.ts'
+import { checkKills } from '../check/checks.ts'
 import { checkOrder, checkOwners } from '../check/copy-checks.ts'
 import { readKills } from '../check/gather-evidence.ts'
 import {
@@ -12,7 +12,7 @@ import {
   textOf,
 } from '../check/history.ts'
 import type { StuckKey } from '../check/queue-history.ts'
-import type { Violation } from '../check/violation.ts'
+import { ofKey, type Violation } from '../check/violation.ts'
 import { withDirectConnection } from '../database/direct-connection.ts'
 import type { Engine } from '../database/engine.ts'
 import { CLIENT } from '../servers/database-engine.ts'

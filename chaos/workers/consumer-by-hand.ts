@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fromRabbitmq } from '@txbox/rabbitmq'
 import { isSettled, type InboxMessage, type InboxOutcome } from '@txbox/inbox'
 import amqp, { type Channel, type ConsumeMessage } from 'amqplib'
-import type { ConsumerParts } from './consumer.ts'
+import type { ConsumerParts } from './consumer-parts.ts'
 import { WORK_QUEUE, type Change } from './worker-protocol.ts'
 
 const PREFETCH = 24

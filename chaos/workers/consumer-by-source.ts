@@ -3,7 +3,7 @@
 import { createConsumer } from '@txbox/consumer'
 import { rabbitmqPublisher, rabbitmqSource } from '@txbox/rabbitmq'
 import { exponentialBackoff } from '@txbox/relay'
-import type { ConsumerParts } from './consumer.ts'
+import type { ConsumerParts } from './consumer-parts.ts'
 import { CONSUMER_ATTEMPTS, CONSUMER_POOL_SIZE } from './limits.ts'
 import { runConsumer } from './run-consumer.ts'
 import { DEAD_QUEUE, WORK_QUEUE, type Change } from './worker-protocol.ts'

@@ -1,6 +1,6 @@
 // A consumer: takes deliveries from RabbitMQ, and handles each by an inbox, together with a version buffer and a versioned
 // row, in one transaction. The two workers differ in the loop: one has its own loop, the other uses `createConsumer`.
-import { createInbox, type Inbox, type InboxMessage } from '@txbox/inbox'
+import { createInbox, type InboxMessage } from '@txbox/inbox'
 import { applyVersion, createVersionBuffer } from '@txbox/versioning'
 import { sql, type Kysely, type Transaction } from 'kysely'
 import { consumeByHand } from './consumer-by-hand.ts'
@@ -10,14 +10,6 @@ import { suffer } from './illness.ts'
 import { CONSUMER_POOL_SIZE } from './limits.ts'
 import { Worker } from './worker.ts'
 import type { Change } from './worker-protocol.ts'
-
-/** The parts that a consumer by hand and a `createConsumer` share. */
-export interface ConsumerParts {
-  readonly worker: Worker
-  readonly db: Kysely<ConsumerTables>
-  readonly inbox: Inbox<Transaction<ConsumerTables>>
-  readonly effect: (tx: Transaction<ConsumerTables>, message: InboxMessage<Change>) => Promise<void>
-}
 
 const worker = new Worker()
 const { db, database } = kyselyRoot(worker, CONSUMER_POOL_SIZE)

@@ -1,10 +1,10 @@
 import { settingsOf } from '../support/engines/postgres-pool.ts'
 import type { Row } from '../support/engines/target.ts'
-import type { LibraryModule, LibraryOptions, LibraryRoot, LibraryUnderTest } from './library-under-test.ts'
+import type { LibraryModule, LibraryRoot } from './library-under-test.ts'
 import { inSavepoint } from './savepoint.ts'
 import { SocketOverTcp } from './socket-over-tcp.ts'
 
-export interface NeonPool {
+interface NeonPool {
   on(event: 'error' | 'connect', listener: (client: Client) => void): void
   connect(): Promise<Client>
   end(): Promise<void>
@@ -15,31 +15,12 @@ interface Client {
   release(broken: boolean): void
 }
 
-/** The pool of Neon's driver. */
+/** The pool of Neon's driver, which speaks through a WebSocket, in whose place the tests connect to the server itself. */
 export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) => {
   const { Pool, neonConfig } = (await load('@neondatabase/serverless')) as {
     readonly Pool: new (config: object) => NeonPool
     readonly neonConfig: object
   }
-  const name = "Neon's pool"
-  return overWebSocket({
-    name,
-    neonConfig,
-    open: (options) => new Pool({ connectionString: options.url, max: options.max, ...settingsOf(options) }),
-    stray: { [name]: ({ db }) => db },
-  })
-}
-
-/** A pool that speaks through a WebSocket, in whose place the tests connect to the server itself. */
-export function overWebSocket({
-  name,
-  neonConfig,
-  open,
-  stray,
-}: Pick<LibraryUnderTest, 'name' | 'stray'> & {
-  readonly neonConfig: object
-  readonly open: (options: LibraryOptions) => NeonPool
-}): LibraryUnderTest {
   Object.assign(neonConfig, {
     webSocketConstructor: SocketOverTcp,
     wsProxy: (host: string, port: number) => `${host}:${port}`,
@@ -48,7 +29,7 @@ export function overWebSocket({
     pipelineTLS: false,
   })
   return {
-    name,
+    name: "Neon's pool",
     driver: 'pg',
     rootFor: 'all',
     keptHandleJoins: true,
@@ -56,7 +37,7 @@ export function overWebSocket({
     // Its clients are of a pg from before 8.21.
     extraRoundTrips: { perCall: 2, afterHandler: 1 },
     open(options) {
-      const pool = open(options)
+      const pool = new Pool({ connectionString: options.url, max: options.max, ...settingsOf(options) })
       pool.on('error', () => undefined)
       pool.on('connect', (client) => client.on('error', () => undefined))
       return {
@@ -91,9 +72,9 @@ export function overWebSocket({
         (sql) => (tx as Client).query(sql, []),
         () => work(tx),
       ),
-    ...(stray !== undefined && { stray }),
+    stray: { "Neon's pool": ({ db }) => db },
     strayDuring: {
-      async [`a client of ${name} before BEGIN`]({ db }, use) {
+      async "a client of Neon's pool before BEGIN"({ db }, use) {
         const client = await (db as NeonPool).connect()
         await use(client).finally(() => client.release(false))
       },

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { parseArguments } from '../../chaos/arguments.ts'
 import type { Violation } from '../../chaos/check/violation.ts'
-import type { RunOptions } from '../../chaos/driver/chaos-run.ts'
+import type { RunOptions } from '../../chaos/driver/run-parts.ts'
 import type { FaultName } from '../../chaos/faults/fault-names.ts'
 import { shrink } from '../../chaos/shrink.ts'
 

@@ -4,7 +4,7 @@ import type * as pg from 'pg'
 import type { DriverName, Installation } from './installation.ts'
 
 /** The parts of each driver that the command uses. */
-export interface Loaded {
+interface Loaded {
   readonly pg: Pick<typeof pg, 'Client' | 'Pool'>
   readonly mysql2: Pick<typeof mysql2, 'createPool'>
   readonly '@txbox/rabbitmq': {

@@ -20,7 +20,7 @@ export const FAILURE_PAUSES: FailurePauses = exponentialBackoff({
 /** Determines how long a run waits after a number of failures in a row. */
 export type FailurePauses = Pick<RetryPolicy, 'delayMs'>
 
-export interface CollectionTools {
+interface CollectionTools {
   readonly store: GarbageStore
   readonly batchSize: BatchSize
   readonly pauseMs: number

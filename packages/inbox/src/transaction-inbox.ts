@@ -29,7 +29,7 @@ export interface InboxSettings<M> {
 }
 
 /** A delivered message with its key and its claim. */
-export interface KeyedMessage<N> {
+interface KeyedMessage<N> {
   readonly message: N
   readonly key: InboxKey
   readonly claim: Claim

@@ -8,7 +8,7 @@ import type { StoredQueue } from './stored-queue.ts'
 /** The wait has no time limit of its own; the signal ends it. */
 const FOREVER_MS = Infinity
 
-export interface OpenQueueSettings<P> {
+interface OpenQueueSettings<P> {
   readonly prefetch: number
   readonly pollIntervals: PollIntervals
   readonly deadLettered: ((dead: DeadLettered<P>) => void) | undefined

@@ -7,7 +7,7 @@ const ATTEMPT_RETENTION_MS = 300_000
 const ATTEMPT_ID = /^[!-~]{1,128}$/
 
 /** The checked options of one receive. */
-export interface ReceiveSettings {
+interface ReceiveSettings {
   readonly limit: number
   readonly waitMs: number
   readonly visibilityTimeoutMs: number

@@ -28,7 +28,7 @@ export const storedQueueKey = Symbol.for('txbox.queue')
 const PURGE_ROWS = 1000
 const MAX_VISIBILITY_MS = hours(12)
 
-export interface StoredQueueSettings extends SenderSettings {
+interface StoredQueueSettings extends SenderSettings {
   readonly visibilityTimeoutMs: number
   readonly maxReceives: number
 }

@@ -21,7 +21,7 @@ export interface CallSettings {
 }
 
 /** How a call ended while the channel was intact. */
-export type CallEnd = 'settled' | 'timed-out'
+type CallEnd = 'settled' | 'timed-out'
 
 /**
  * Sends messages together over a channel that other calls may use as well, and collects the broker's answers. If a message

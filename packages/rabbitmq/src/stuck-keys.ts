@@ -5,7 +5,7 @@ const PAUSE_MS = 30_000
 const MOST_SUSPECTS = 10_000
 
 /** Whether a message may be sent: with the others, only on a channel of its own, or not now. */
-export type Admission = 'together' | 'alone' | 'not-now'
+type Admission = 'together' | 'alone' | 'not-now'
 
 /**
  * The routing keys whose messages the broker does not confirm, although it answers otherwise: a queue has a problem, such

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { hours } from '@txbox/core'
 import { Deadline, LifeCycle, stoppedBy } from '@txbox/core/internal'
-import type { RelayLog } from './log-events.ts'
-import { checkRelayOptions } from './options/relay-options.ts'
-import { RelayRun, type RelaySettings } from './relay-run.ts'
+import type { RelayLog } from './options/relay-log.ts'
+import { checkRelayOptions, type RelaySettings } from './options/relay-options.ts'
+import { RelayRun } from './relay-run.ts'
 import type { Relay, RelayEvents, RelayOptions } from './options/relay.ts'
 
 /**

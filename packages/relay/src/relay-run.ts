@@ -1,18 +1,19 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { isTxboxError, type Publisher, type RetryPolicy } from '@txbox/core'
-import type { ConnectedPorts, LeaseStore, WakeUps } from '@txbox/core/ports'
-import { Deadline, type EventListeners } from '@txbox/core/internal'
+import { isTxboxError } from '@txbox/core'
+import type { WakeUps } from '@txbox/core/ports'
+import { Deadline } from '@txbox/core/internal'
 import { LeaseKeeper } from './leases/lease-keeper.ts'
 import { systemClock } from './leases/lease-trust.ts'
 import { drain } from './polling/drain.ts'
 import { EmptyShards } from './polling/empty-shards.ts'
 import { PollPace } from './polling/poll-pace.ts'
 import { Poller, type Counts } from './polling/poller.ts'
-import type { RelayEvents } from './options/relay.ts'
+import type { RelaySettings } from './options/relay-options.ts'
 import { PublisherOutage } from './turns/publisher-outage.ts'
-import { ShardTurns, type TurnTools } from './turns/shard-turns.ts'
+import { ShardTurns } from './turns/shard-turns.ts'
 import { SuspectLane } from './turns/suspect-lane.ts'
 import { TurnLanes } from './turns/turn-lanes.ts'
+import type { TurnTools } from './turns/turn-tools.ts'
 
 /**
  * The minimum timeout of statements for a busy database. Otherwise the timeout is the lease: a later answer would be
@@ -22,21 +23,6 @@ const MIN_TIMEOUT_MS = 5000
 
 /** How often the relay looks for keys whose head was deleted by hand, in milliseconds. */
 const HEAL_AFTER_MS = 60_000
-
-export interface RelaySettings {
-  readonly ports: ConnectedPorts
-  readonly leases: LeaseStore
-  readonly wakeup: 'poll' | 'notify'
-  readonly publisher: Publisher
-  readonly publishTimeoutMs: number
-  readonly batchSize: number
-  readonly batchBytes: number
-  readonly pollMs: { readonly min: number; readonly max: number }
-  readonly leaseMs: number
-  readonly owner: string
-  readonly retry: RetryPolicy
-  readonly events: EventListeners<RelayEvents>
-}
 
 /** One run of a relay, from start to stop: a keeper of leases, a poller, and lanes that publish, side by side. */
 export class RelayRun {

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import type { TransactionHandle } from '@txbox/core'
 import { createOutbox } from '@txbox/outbox'
 import { useOutboxTarget } from '../../support/engines/outbox-target.ts'
+import { InboxUnderTest } from '../../support/subjects/inbox-under-test.ts'
 import { onEachRoot, useRoot, useTarget } from '../../support/engines/target.ts'
 
 const target = useTarget()
@@ -32,5 +33,21 @@ onEachRoot(target, (kind) => {
     await next
     await Promise.all(late)
     expect(await outbox.backlog()).toEqual([])
+  })
+
+  test('O1 I2 whenever a transaction is rolled back, calls that were not awaited leave nothing', async () => {
+    const subject = new InboxUnderTest(target, root)
+    const sender = createOutbox({ database: root.database })
+    // The later the rollback, the further the calls have come.
+    for (let ticks = 0; ticks < 60; ticks++) {
+      const transaction = await root.begin()
+      const claimed = subject.inbox.process(transaction.tx, { id: `${kind.name} ${ticks}` }, () => undefined)
+      const published = sender.publish(transaction.tx, { topic: 'late', key: 'k', payload: ticks })
+      const calls = Promise.allSettled(ticks % 2 === 0 ? [claimed, published] : [published, claimed])
+      for (let tick = 0; tick < ticks; tick++) await Promise.resolve()
+      await transaction.rollback()
+      await calls
+    }
+    expect([await subject.claimedKeys(), await outbox.backlog()]).toEqual([[], []])
   })
 })

@@ -25,7 +25,6 @@ export const LIBRARIES: Readonly<Record<string, readonly [Engine, ...Engine[]]>>
   'sql-transaction-is-open': ['mysql', 'mariadb', 'postgres'],
   typeorm: ['postgres', 'mysql', 'mariadb'],
   'typeorm@oldest': ['postgres', 'mysql', 'mariadb'],
-  vercel: ['postgres'],
 }
 
 /** Rules that a library cannot keep, or cannot show. */

@@ -27,7 +27,7 @@ export function tierOfRun(): Tier {
 
 /** The quick tier runs each library in its newest version, on one driver. */
 const LIBRARY_ONLY_IN_ALL =
-  /^library-(?:.*@oldest.*|.*-is-open-.*|slonik-.*|nestjs-.*|drizzle-postgres-js-.*|drizzle-pglite|neon-.*|vercel-.*|mariadb-mysql|(?!mariadb-).*-(?:mysql|mariadb))$/
+  /^library-(?:.*@oldest.*|.*-is-open-.*|slonik-.*|nestjs-.*|drizzle-postgres-js-.*|drizzle-pglite|neon-.*|mariadb-mysql|(?!mariadb-).*-(?:mysql|mariadb))$/
 
 /** Whether this tier leaves the project of this name to `npm run test:all`. */
 export function isLeftToAll(project: unknown): boolean {

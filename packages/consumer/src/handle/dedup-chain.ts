@@ -13,7 +13,7 @@ interface Mark {
 }
 
 /** The answer of the dedup stores about a message. */
-export type DedupFindings =
+type DedupFindings =
   | { readonly status: 'new'; readonly marks: DedupMarks }
   | { readonly status: 'done' }
   | { readonly status: 'in-flight'; readonly retryAfterMs: number }

@@ -41,7 +41,7 @@ const OPTIONS = [
 ]
 
 /** How the handler's work becomes durable. */
-export type WorkSettings =
+type WorkSettings =
   | {
       readonly kind: 'inbox'
       readonly inbox: RunsMessages<unknown>

@@ -6,7 +6,7 @@ import type { MessageEvent } from '../options/consumer.ts'
  * handled or settled. `retrying`: the delivery waits for its next attempt. `gone`: the delivery was settled or lost, and is
  * no longer held.
  */
-export type SlotState = 'waiting' | 'running' | 'retrying' | 'gone'
+type SlotState = 'waiting' | 'running' | 'retrying' | 'gone'
 
 /** A call of the handler that has not ended. */
 interface RunningCall {

@@ -47,7 +47,7 @@ export interface StoredPayload {
 }
 
 /** A page begins after this message. `place` distinguishes messages that have the same id. */
-export interface DeadLetterPosition {
+interface DeadLetterPosition {
   readonly id: string
   /** A whole number, as text. If absent, the page begins after all messages with this id. */
   readonly place?: string | undefined

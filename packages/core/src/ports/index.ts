@@ -3,13 +3,7 @@
  * needs them.
  */
 export type { ConnectedPorts, DatabasePorts } from './database-ports.ts'
-export type {
-  DeadLetterPosition,
-  DeadLetterStore,
-  KeptError,
-  ParkedMessage,
-  StoredPayload,
-} from './dead-letter-store.ts'
+export type { DeadLetterStore, KeptError, ParkedMessage, StoredPayload } from './dead-letter-store.ts'
 export type { CollectionRecord, GarbageStore, Removal } from './garbage-store.ts'
 export type { Claim, ClaimOptions, ClaimResult, InboxStore } from './inbox-store.ts'
 export type {
@@ -47,7 +41,6 @@ export type {
 } from './relay-store.ts'
 export type {
   ChainPosition,
-  ChainStep,
   DeadChange,
   SharedTransaction,
   VersionBufferStore,

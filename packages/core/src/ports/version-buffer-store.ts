@@ -18,7 +18,7 @@ export interface ChainPosition {
  * A change to the state of a chain. The fields are differences, so that a step does not overwrite what another step
  * wrote.
  */
-export interface ChainStep {
+interface ChainStep {
   readonly from: bigint
   readonly to: bigint
   /** The change in the number of waiting messages; negative if fewer messages wait. */

@@ -12,7 +12,7 @@ import type { Claim, ClaimResult, InboxStore } from '../ports/inbox-store.ts'
 import type { Session } from '../ports/session.ts'
 
 /** A message to send, of which only the identity matters here. */
-export interface Send {
+interface Send {
   readonly messageId: string
   readonly identity: SendIdentity
 }
@@ -24,7 +24,7 @@ export interface SendOutcome {
 }
 
 /** The result of {@link claimSends}. */
-export interface SendClaims {
+interface SendClaims {
   /** The outcomes in the order of the sends. */
   readonly outcomes: readonly SendOutcome[]
   /** The stored keys of the claims that remember the sends that are no duplicates. */

@@ -13,10 +13,10 @@ import { lockWaitStatements } from './lock-wait-statements.ts'
 import { execute, executeAnywhere, isInTransaction, type MysqlSession } from '../connection/session.ts'
 
 /** Runs one of the statements of a claim. */
-export type Send = (text: string, values: readonly Value[]) => Promise<SqlResult>
+type Send = (text: string, values: readonly Value[]) => Promise<SqlResult>
 
 /** How long a statement waits for row locks. If `seconds` is absent, the session's own limit applies. */
-export interface LockWait {
+interface LockWait {
   readonly seconds: number | undefined
   /** Whether an open claim of another transaction is reported instead of waited for. */
   readonly isReported: boolean

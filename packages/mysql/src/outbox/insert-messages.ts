@@ -6,7 +6,7 @@ import { rowBytes, rowsByPacket } from '../connection/rows-by-packet.ts'
 import { assertInTransaction, execute, type MysqlSession } from '../connection/session.ts'
 
 /** Messages to insert, and the statements that insert them. */
-export interface Insertion {
+interface Insertion {
   readonly messages: readonly NewStoredMessage[]
   readonly insert: (rows: readonly string[]) => string
   /** Returns the row of the nth message. */

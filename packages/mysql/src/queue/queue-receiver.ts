@@ -17,7 +17,7 @@ import { runBounded, runTogether, type Source } from '../connection/run-alone.ts
 import { byEngine, type ByEngine } from '../connection/server.ts'
 import type { Run } from '../connection/short-transaction.ts'
 
-export const RECEIVING = 'receiving messages from a queue'
+const RECEIVING = 'receiving messages from a queue'
 
 /** The maximum number of handled messages that a receive removes from a shard. */
 const SWEPT_AT_ONCE = 1000
@@ -33,11 +33,7 @@ type Statements = ReturnType<typeof queueReceiveStatements>
 export type Positions = Map<number, DuePosition>
 
 /** Searches shards, and advances their positions. */
-export type Visit = (
-  search: Search,
-  positions: Positions,
-  look: number,
-) => Promise<readonly ReceivedMessage[]>
+type Visit = (search: Search, positions: Positions, look: number) => Promise<readonly ReceivedMessage[]>
 
 /** Receives messages from one shard after another, until it has as many as the request asks for. */
 export class QueueReceiver {

@@ -12,10 +12,10 @@ import type { Run } from '../connection/short-transaction.ts'
 import { bytesOf, fill, json, type Value } from '../connection/literals.ts'
 
 /** A maximum size of payloads that every payload of the table meets. */
-export const ANY_SIZE = 4_294_967_295
+const ANY_SIZE = 4_294_967_295
 
 /** Converts a row of the statement `read` to a message. */
-export function toReceived(row: Row, receipt: string, maxReceives: number): ReceivedMessage {
+function toReceived(row: Row, receipt: string, maxReceives: number): ReceivedMessage {
   const { seq, microseconds, id, topic, key, type, contentType, headers, correlationId } = toStored(row)
   return {
     place: seq,

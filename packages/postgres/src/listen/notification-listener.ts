@@ -24,7 +24,7 @@ export type ConnectListening = (on: {
   readonly ended: (error: unknown) => void
 }) => Promise<ListeningConnection>
 
-export interface ListenerSettings {
+interface ListenerSettings {
   readonly connect: ConnectListening
   readonly channel: string
   /** The payload that notifications must have. @default any */

@@ -24,7 +24,7 @@ import { receivedOf } from './queue-rows.ts'
 import { QueueShards, type Round, type Search, type Visit } from './queue-shards.ts'
 import { runAtReadCommitted, runTogether } from '../connection/run-alone.ts'
 
-export const RECEIVING = 'receiving messages from a queue'
+const RECEIVING = 'receiving messages from a queue'
 
 /**
  * The maximum number of shards that a receive locks at a time, so that other receivers can receive from the remaining
@@ -36,7 +36,7 @@ const SHARDS_AT_ONCE = 4
 export const QUEUE_SHARDS: readonly number[] = [...ALL_SHARDS, UNKEYED_SHARD]
 
 /** Visits shards, and receives the visible messages there. */
-export type VisitShards = (search: Search) => Promise<Visit>
+type VisitShards = (search: Search) => Promise<Visit>
 
 /** Receives messages from one shard after another, until it has as many as the request asks for. */
 export class QueueReceiver {

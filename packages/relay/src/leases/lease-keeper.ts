@@ -13,7 +13,7 @@ const SHARD_OF = new Map(
   Array.from({ length: SHARDS }, (_, shard) => [`${SHARD_PREFIX}${String(shard).padStart(2, '0')}`, shard]),
 )
 
-export interface LeaseKeeperEvents {
+interface LeaseKeeperEvents {
   readonly acquired: (held: HeldShard) => void
   readonly lost: (held: HeldShard, reason: 'expired' | 'taken' | 'stopped') => void
   readonly failed: (error: unknown) => void

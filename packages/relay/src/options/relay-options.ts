@@ -1,12 +1,34 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import { InvalidOptionError, exponentialBackoff, hours, type Publisher, type RetryPolicy } from '@txbox/core'
-import { OptionChecker, connectedPortsOf, loggerOption, nameOf } from '@txbox/core/internal'
-import { relayLog, type RelayLog } from '../log-events.ts'
-import type { RelaySettings } from '../relay-run.ts'
-import type { RelayOptions } from './relay.ts'
+import type { ConnectedPorts, LeaseStore } from '@txbox/core/ports'
+import {
+  OptionChecker,
+  connectedPortsOf,
+  loggerOption,
+  nameOf,
+  type EventListeners,
+} from '@txbox/core/internal'
+import { relayLog, type RelayLog } from './relay-log.ts'
+import type { RelayEvents, RelayOptions } from './relay.ts'
 
 const MIB = 1_048_576
+
+/** The options of a relay, checked and complete. */
+export interface RelaySettings {
+  readonly ports: ConnectedPorts
+  readonly leases: LeaseStore
+  readonly wakeup: 'poll' | 'notify'
+  readonly publisher: Publisher
+  readonly publishTimeoutMs: number
+  readonly batchSize: number
+  readonly batchBytes: number
+  readonly pollMs: { readonly min: number; readonly max: number }
+  readonly leaseMs: number
+  readonly owner: string
+  readonly retry: RetryPolicy
+  readonly events: EventListeners<RelayEvents>
+}
 
 /** @throws {InvalidOptionError} for a missing, unknown or wrong option. */
 export function checkRelayOptions(options: RelayOptions): {
@@ -16,18 +38,8 @@ export function checkRelayOptions(options: RelayOptions): {
 } {
   const where = 'createRelay'
   const check = new OptionChecker(where, options).known(
-    ...[
-      'database',
-      'publisher',
-      'batchSize',
-      'batchBytes',
-      'pollIntervalMs',
-      'wakeup',
-      'leaseMs',
-      'owner',
-      'retry',
-      'publishTimeoutMs',
-    ],
+    ...['database', 'publisher', 'publishTimeoutMs', 'batchSize', 'batchBytes', 'pollIntervalMs'],
+    ...['wakeup', 'leaseMs', 'owner', 'retry'],
     ...['logger', 'signal'],
   )
   const wakeup = check.oneOf('wakeup', ['poll', 'notify'], 'poll')

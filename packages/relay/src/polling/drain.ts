@@ -1,22 +1,13 @@
 import { exponentialBackoff } from '@txbox/core'
-import type { LeaseKeeper } from '../leases/lease-keeper.ts'
-import type { TurnLanes } from '../turns/turn-lanes.ts'
-import type { EmptyShards } from './empty-shards.ts'
-import type { Poller } from './poller.ts'
+import type { Poller, PollerSettings } from './poller.ts'
 
 /** The pauses after queries that failed. A stop waits for them, so they are short. */
 const FAILURE_PAUSES = exponentialBackoff({ minMs: 100, maxMs: 1000, attempts: 1000 })
 
-export interface DrainSettings {
-  readonly keeper: LeaseKeeper
-  readonly lanes: TurnLanes
+interface DrainSettings extends Pick<PollerSettings, 'keeper' | 'lanes' | 'empty' | 'signal' | 'onError'> {
   readonly poller: Poller
-  readonly empty: EmptyShards
   /** The interval of the queries for shards that another relay holds. */
   readonly pollMs: number
-  /** Aborted when the relay stops. */
-  readonly signal: AbortSignal
-  readonly onError: (error: unknown) => void
 }
 
 /**

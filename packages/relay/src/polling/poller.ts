@@ -1,9 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { exponentialBackoff } from '@txbox/core'
 import type { RelayStore } from '@txbox/core/ports'
+import type { HeldShard } from '../leases/held-shard.ts'
 import type { LeaseKeeper } from '../leases/lease-keeper.ts'
-import type { PublisherOutage } from '../turns/publisher-outage.ts'
-import type { TurnLanes } from '../turns/turn-lanes.ts'
 import type { EmptyShards } from './empty-shards.ts'
 import type { PollPace } from './poll-pace.ts'
 
@@ -17,13 +16,28 @@ export interface Counts {
   readonly deadLettered: number
 }
 
+/** What gives the shards of this relay their turns. */
+export interface ShardLanes {
+  /** Gives the shard a turn, at once or after a pause. Of two pauses of a shard, the one that ends earlier counts. */
+  add(held: HeldShard, afterMs?: number): void
+  /** Must be called when the broker answers again: all shards that pause may go on. */
+  resumePaused(): void
+  /** Must be called when the poller has found work of a shard. `due`: whether parked messages of the shard are due. */
+  sawWork(held: HeldShard, due: boolean, askedAt: number): void
+  /**
+   * Must be called after each use of the store: forgets what was seen of a server that is another one, or has gone back
+   * in time.
+   */
+  noticeServer(): void
+}
+
 export interface PollerSettings {
   readonly store: RelayStore
   readonly keeper: LeaseKeeper
-  readonly lanes: TurnLanes
+  readonly lanes: ShardLanes
   readonly empty: EmptyShards
   readonly pace: PollPace
-  readonly outage: PublisherOutage
+  readonly outage: { waitMs(now: number): number }
   /** Aborted when the relay stops. */
   readonly signal: AbortSignal
   readonly onError: (error: unknown) => void

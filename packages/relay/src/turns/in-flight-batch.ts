@@ -19,7 +19,7 @@ export type BatchKind = 'outbox' | 'parked' | 'suspect'
 
 export type Rejection = Extract<PublishResult, { status: 'rejected' }>
 
-export interface BatchResults {
+interface BatchResults {
   readonly accepted: readonly BacklogMessage[]
   readonly rejected: readonly { readonly message: BacklogMessage; readonly result: Rejection }[]
   /** Messages whose rows were written by hand and cannot be decoded: they were not published. */

@@ -25,7 +25,7 @@ export interface Refused {
 }
 
 /** The parts that decide about a rejected message. */
-export interface RefusalTools {
+interface RefusalTools {
   readonly retry: RetryPolicy
   readonly events: EventListeners<RelayEvents>
 }

@@ -4,8 +4,8 @@ import type { CrashWatch } from './crash-watch.ts'
 import { GrowingPause } from './growing-pause.ts'
 import { InFlightBatch, type BatchKind } from './in-flight-batch.ts'
 import { MessagesInFlight } from './messages-in-flight.ts'
-import type { Results } from './shard-settler.ts'
-import type { TurnTools } from './shard-turns.ts'
+import type { Refused } from './refusals.ts'
+import type { TurnTools } from './turn-tools.ts'
 
 /**
  * A turn continues while its calls report results: it ends after the first interval of this length in which fewer than
@@ -23,6 +23,17 @@ const LARGE_BATCH = 100
 const LARGE_BATCH_INTERVAL_MS = 500
 /** The maximum number of batches of one shard that outlive their turns. */
 const MAX_BATCHES = 16
+
+/** Results of messages, and the batch that they belong to. */
+export interface Results {
+  readonly accepted: readonly BacklogMessage[]
+  readonly refused: readonly Refused[]
+  /** Messages of the outbox that wait behind a parked message of their key. */
+  readonly behind: readonly BacklogMessage[]
+  readonly batch: InFlightBatch | undefined
+  /** Whether the batch has no further results. */
+  readonly isLast: boolean
+}
 
 /** The batches of one shard that were passed to the publisher and are not settled. */
 export class ShardCalls {

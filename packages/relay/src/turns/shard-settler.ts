@@ -5,19 +5,8 @@ import type { HeldShard } from '../leases/held-shard.ts'
 import type { InFlightBatch } from './in-flight-batch.ts'
 import { parkedSettlement } from './parked-settlement.ts'
 import { behindRefused, giveUp, refuse, reportRefused, suspected, type Refused } from './refusals.ts'
-import type { ShardCalls } from './shard-calls.ts'
-import type { TurnTools } from './shard-turns.ts'
-
-/** Results of messages, and the batch that they belong to. */
-export interface Results {
-  readonly accepted: readonly BacklogMessage[]
-  readonly refused: readonly Refused[]
-  /** Messages of the outbox that wait behind a parked message of their key. */
-  readonly behind: readonly BacklogMessage[]
-  readonly batch: InFlightBatch | undefined
-  /** Whether the batch has no further results. */
-  readonly isLast: boolean
-}
+import type { Results, ShardCalls } from './shard-calls.ts'
+import type { TurnTools } from './turn-tools.ts'
 
 const NO_RESULTS: Results = { accepted: [], refused: [], behind: [], batch: undefined, isLast: true }
 

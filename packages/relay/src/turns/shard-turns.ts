@@ -1,31 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { RetryPolicy } from '@txbox/core'
-import type { ReadLimits, RelayStore } from '@txbox/core/ports'
+import type { ReadLimits } from '@txbox/core/ports'
 import type { HeldShard } from '../leases/held-shard.ts'
-import type { EmptyShards } from '../polling/empty-shards.ts'
-import type { Poller } from '../polling/poller.ts'
 import { CrashWatch } from './crash-watch.ts'
-import type { CallTools, InFlightBatch } from './in-flight-batch.ts'
-import type { PublisherOutage } from './publisher-outage.ts'
+import type { InFlightBatch } from './in-flight-batch.ts'
 import { giveUpSuspect, suspected } from './refusals.ts'
 import { ShardCalls } from './shard-calls.ts'
 import { ShardSettler } from './shard-settler.ts'
-import type { TurnLanes } from './turn-lanes.ts'
-
-/** The parts that all shards of a relay share. */
-export interface TurnTools extends CallTools {
-  readonly store: RelayStore
-  readonly retry: RetryPolicy
-  readonly outage: PublisherOutage
-  readonly lanes: TurnLanes
-  readonly limits: ReadLimits
-  readonly poller: Poller
-  readonly empty: EmptyShards
-  /** Parked messages are read at least this often, no matter how many messages the outbox has. */
-  readonly lookAfterMs: number
-  /** How often the worker looks for keys whose head was deleted by hand, in milliseconds. */
-  readonly healAfterMs: number
-}
+import type { TurnTools } from './turn-tools.ts'
 
 /**
  * Does the work of one shard, a turn at a time: settles the results of earlier calls, tries a suspect, then parked

@@ -1,10 +1,7 @@
 import { isTxboxError, type Publisher } from '@txbox/core'
-import type { RelayStore } from '@txbox/core/ports'
 import { SHARDS } from '@txbox/core/internal'
 import type { HeldShard } from '../leases/held-shard.ts'
-import type { LeaseKeeper } from '../leases/lease-keeper.ts'
-import type { EmptyShards } from '../polling/empty-shards.ts'
-import type { PollPace } from '../polling/poll-pace.ts'
+import type { PollerSettings, ShardLanes } from '../polling/poller.ts'
 import { GrowingPause } from './growing-pause.ts'
 import type { ShardTurns } from './shard-turns.ts'
 
@@ -18,20 +15,15 @@ const LANES = { none: 4, 'per-key': SHARDS } as const
 /** The longest pause of a shard while the database cannot be reached. */
 const MAX_DATABASE_PAUSE_MS = 5000
 
-export interface LaneSettings {
-  readonly store: RelayStore
+interface LaneSettings extends Pick<PollerSettings, 'store' | 'keeper' | 'empty' | 'pace' | 'onError'> {
   readonly ordering: Publisher['ordering']
-  readonly keeper: LeaseKeeper
-  readonly empty: EmptyShards
-  readonly pace: PollPace
-  readonly onError: (error: unknown) => void
 }
 
 /**
  * A queue of the shards of this relay that have messages to publish. As many shards as there are lanes have a turn at
  * the same time.
  */
-export class TurnLanes {
+export class TurnLanes implements ShardLanes {
   readonly #settings: LaneSettings
   readonly #shards = new Map<HeldShard, ShardTurns>()
   readonly #ready = new Map<number, HeldShard>()
@@ -67,7 +59,6 @@ export class TurnLanes {
     await turns?.abandon()
   }
 
-  /** Gives the shard a turn, at once or after a pause. Of two pauses of a shard, the one that ends earlier counts. */
   add(held: HeldShard, afterMs = 0): void {
     if (afterMs > 0) return this.#addAfter(held, afterMs)
     if (held.isBusy) this.#again.add(held)
@@ -88,21 +79,15 @@ export class TurnLanes {
     for (const held of this.#shards.keys()) if (held.isLeaving) this.add(held)
   }
 
-  /** Must be called when the broker answers again: all shards that pause may go on. */
   resumePaused(): void {
     for (const held of this.#paused.keys()) this.add(held)
   }
 
-  /** Must be called when the poller has found work of a shard. `due`: whether parked messages of the shard are due. */
   sawWork(held: HeldShard, due: boolean, askedAt: number): void {
     this.#shards.get(held)?.sawDue(due, askedAt)
     this.add(held)
   }
 
-  /**
-   * Must be called after each use of the store: forgets what was seen of a server that is another one, or has gone back
-   * in time.
-   */
   noticeServer(): void {
     const { store, empty } = this.#settings
     if (store.generation === this.#generation) return

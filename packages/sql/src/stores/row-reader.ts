@@ -6,7 +6,7 @@ const LATEST_MS = Date.UTC(9999, 11, 31)
 export type Row = Readonly<Record<string, unknown>>
 
 /** The form in which a database returns values. */
-export interface Encoding {
+interface Encoding {
   /** Returns the text of a value that is not null. */
   textOf(value: unknown): string
   /** Returns the text of a key, whose column is compared byte for byte. */

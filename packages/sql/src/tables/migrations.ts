@@ -12,7 +12,7 @@ const LOCK_PAUSE_MS = 100
 export const CHECKING = 'checking the tables'
 
 /** A migration file. */
-export interface Migration {
+interface Migration {
   readonly number: number
   readonly name: string
   readonly sql: string
@@ -28,7 +28,7 @@ interface MigrationText {
 export type RunStatement = (text: string, values?: readonly unknown[]) => Promise<SqlResult>
 
 /** The migrations of one database package. `P` is the type of the place of the tables: a schema or a prefix. */
-export interface MigratedDatabase<P> {
+interface MigratedDatabase<P> {
   readonly engine: Engine
   readonly errors: DatabaseErrors
   readonly migrations: readonly Migration[]

@@ -19,7 +19,7 @@ type Values = Readonly<Record<string, unknown>>
 export type Condition = readonly [column: string, operator: '=' | 'in', value: unknown] | RawBuilder<SqlBool>
 
 /** A write to the row, and how to interpret a write that changed nothing. */
-export interface Attempt<R> {
+interface Attempt<R> {
   /**
    * Writes the row.
    *

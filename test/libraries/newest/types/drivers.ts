@@ -1,7 +1,6 @@
 // Open transactions of drivers compile, roots and pools do not, and handlers receive exactly the driver's own type.
 import type { PGlite, Transaction as PgliteTransaction } from '@electric-sql/pglite'
 import type { Pool as NeonPool, PoolClient as NeonClient } from '@neondatabase/serverless'
-import type { db as vercelDb, VercelPool, VercelPoolClient } from '@vercel/postgres'
 import type { InTransaction } from '@txbox/core'
 import { createInbox, type Inbox } from '@txbox/inbox'
 import { mysql } from '@txbox/mysql'
@@ -42,20 +41,6 @@ export async function neon(): Promise<void> {
   await inbox.process(neonClient, message, (tx) => assertType<Same<typeof tx, NeonClient>>())
   // @ts-expect-error a pool
   await inbox.process(neonPool, message, () => {})
-}
-
-declare const vercelPool: VercelPool
-declare const vercelProxy: typeof vercelDb
-declare const vercelClient: VercelPoolClient
-export async function vercel(): Promise<void> {
-  const own = createInbox({ database: postgres({ db: vercelPool }), consumer: 'c' })
-  await own.run(message, (tx) => assertType<Same<typeof tx, VercelPoolClient>>())
-  await postgres({ db: vercelProxy }).transact(async (tx) => assertType<Same<typeof tx, VercelPoolClient>>())
-  await inbox.process(vercelClient, message, (tx) => assertType<Same<typeof tx, VercelPoolClient>>())
-  // @ts-expect-error a pool
-  await inbox.process(vercelPool, message, () => {})
-  // @ts-expect-error a pool
-  await inbox.process(vercelProxy, message, () => {})
 }
 
 declare const mysqlPool: mysql2.Pool

@@ -24,7 +24,7 @@ export interface SelectedRows {
 }
 
 /** The parts of one database that the store of its dead letters needs. */
-export interface DeadLetterDatabase {
+interface DeadLetterDatabase {
   readonly read: RowReader
   /** Selects messages, and does what the call says with them. `by` is the name of the operator who redrives. */
   select(

@@ -14,7 +14,7 @@ const DOING: Readonly<Record<RemovalByAge, string>> = {
 }
 
 /** A batch of a collection. */
-export interface GarbageBatch {
+interface GarbageBatch {
   readonly limit: number
   readonly from: string | undefined
   /** Absent for rows that themselves contain the end of their retention. */
@@ -22,7 +22,7 @@ export interface GarbageBatch {
 }
 
 /** The parts of one database that a garbage collector needs. */
-export interface CollectedDatabase {
+interface CollectedDatabase {
   remove(call: RemovalByAge, doing: string, batch: GarbageBatch): Promise<Removal>
   record(doing: string, collection: CollectionRecord): Promise<unknown>
   /** Returns whether a statement took too long. */

@@ -41,7 +41,7 @@ export const KEY_ENDS = 1000
 type Run<V> = (text: string, values?: readonly V[]) => Promise<readonly Row[]>
 
 /** The parts of one database that its figures need. `V` is the type of the values of its statements. */
-export interface InspectedDatabase<V> {
+interface InspectedDatabase<V> {
   readonly sql: Readonly<
     Record<
       | 'figures'

@@ -10,7 +10,7 @@ const ATTEMPTS_CONSUMER = '@receive'
 /**
  * A message of a stored answer. Places, and instants in microseconds since 1970, are text, because they must be exact.
  */
-export interface AnsweredMessage {
+interface AnsweredMessage {
   readonly place: string
   readonly receipt: string
   /** When the message is visible again. */
@@ -18,14 +18,14 @@ export interface AnsweredMessage {
 }
 
 /** The consumer and the key of the claim that stores an answer. */
-export type AttemptClaim = readonly [consumer: string, key: string]
+type AttemptClaim = readonly [consumer: string, key: string]
 
 export function attemptClaim(queue: string, id: string): AttemptClaim {
   return [ATTEMPTS_CONSUMER, inboxKey([queue, id], ATTEMPTS_CONSUMER).stored]
 }
 
 /** The statements of one database for repeatable receives. `R` runs statements in the transaction of the receive. */
-export interface AttemptDatabase<R> {
+interface AttemptDatabase<R> {
   readonly read: RowReader
   /** Whether the attempt is claimed before an earlier claim is read. */
   readonly claimsFirst: boolean

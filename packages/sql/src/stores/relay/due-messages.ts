@@ -1,7 +1,7 @@
 import type { Row, RowReader } from '../row-reader.ts'
 
 /** Parked messages that are due and come first in their keys, as rows with their places. */
-export interface DueMessages {
+interface DueMessages {
   /** Messages that are tried alone: they have no place in the order of a key, or were tried before. */
   readonly alone: readonly Row[]
   /**

@@ -7,7 +7,7 @@ const ANSWER_MS = 2000
 const checking = new WeakSet<object>()
 
 /** The idle connections of a pool. */
-export interface IdleConnections {
+interface IdleConnections {
   /** The pool itself, and not one of several wrappers around it. */
   readonly pool: object
   /** How many connections the pool can lend now without opening one. NaN if the pool does not show it. */

@@ -85,8 +85,15 @@ function refuseGivenUp(monitor: MonitoredConnection, { sql }: CompiledQuery): vo
 export async function query(db: KyselyLike, sql: string, parameters: readonly unknown[]): Promise<SqlResult> {
   try {
     const compiled = compile(sql, parameters)
+    const executor = db.getExecutor()
+    const tracker = monitors.get(executor)?.tracker
+    const changes = tracker?.changes
     return toSqlResult(
-      await db.getExecutor().provideConnection((connection) => connection.executeQuery(compiled)),
+      await executor.provideConnection((connection) => {
+        // Kysely refuses a statement only after the answer to ROLLBACK: until then, it would run after the ROLLBACK.
+        if (tracker?.changes !== changes) throw ended('COMMIT or ROLLBACK was sent before this statement')
+        return connection.executeQuery(compiled)
+      }),
     )
   } catch (error) {
     throw translateEnded(error)
@@ -112,10 +119,13 @@ export function toSqlResult({ rows, numAffectedRows, insertId }: KyselyResult): 
  */
 function translateEnded(error: unknown): unknown {
   if (!(error instanceof Error && error.message.startsWith('Transaction is already '))) return error
+  return ended(oneLine(error.message), error)
+}
+
+function ended(reason: string, cause?: unknown): NotInTransactionError {
   return new NotInTransactionError(
-    `The Kysely transaction has ended: ${oneLine(error.message)}. Await everything that uses it before it commits. Nothing ` +
-      'was written.',
-    { cause: error },
+    `The Kysely transaction has ended: ${reason}. Await everything that uses it before it commits. Nothing was written.`,
+    { cause },
   )
 }
 

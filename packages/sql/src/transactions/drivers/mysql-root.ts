@@ -11,7 +11,7 @@ import { SET_ISOLATION, mysql2Statements } from './mysql2-statements.ts'
 const BEGIN_TIMEOUT_MS = 5000
 
 /** A connection that a pool has lent. */
-export interface LentConnection extends OwnConnection {
+interface LentConnection extends OwnConnection {
   /** The connection as the pool returns it. */
   readonly tx: unknown
   /** Runs one statement. Rejects if there is no answer within `timeoutMs`. */
@@ -19,7 +19,7 @@ export interface LentConnection extends OwnConnection {
 }
 
 /** The parts that differ between the connectors for MySQL and MariaDB. */
-export interface MysqlPools<P> extends Pick<RootAdapter<P>, 'name' | 'recognises' | 'maxConnections'> {
+interface MysqlPools<P> extends Pick<RootAdapter<P>, 'name' | 'recognises' | 'maxConnections'> {
   readonly lend: (pool: P) => Promise<LentConnection>
   /** Returns whether the error was sent by the server, so that the connection is still usable. */
   readonly isAnswer: (error: unknown) => boolean

@@ -20,7 +20,7 @@ export interface Wire {
 }
 
 /** How long a statement may take, on the client and on the server, in milliseconds. */
-export interface Flight {
+interface Flight {
   readonly timeoutMs: number
   /** The server cancels the statement after this time. */
   readonly cancelAfterMs: number

@@ -181,7 +181,6 @@ export function toSqlResult(result: PgResult): SqlResult {
   return { rows: result.rows, affected: result.rowCount ?? 0 }
 }
 
-/** The `db` of `@vercel/postgres` is a function, and a proxy of a pool. */
 export function isPool(value: unknown): boolean {
   return hasNumber(value, 'totalCount') && hasFunction(value, 'connect')
 }

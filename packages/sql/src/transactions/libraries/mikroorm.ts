@@ -40,7 +40,8 @@ export const mikroorm: TransactionLibrary<EntityManager, EntityManager> = {
     if (transaction === undefined)
       throw movedInternals('MikroORM', 'em.getTransactionContext()', '6.6 and 7.2')
     if (!hasFunction(transaction, 'getExecutor')) return transaction
-    // If the driver's connection is not found, Kysely's transaction works as well.
+    // Kysely's transaction is second best: MikroORM's Kysely does not look at PostgreSQL's answer to COMMIT, so that a
+    // rollback after a hook's error would count as processed, and on MySQL each call asks the server for the state.
     const own = await driverConnectionOf(transaction as KyselyTransaction, () => poolOf(em))
     return own ?? transaction
   },

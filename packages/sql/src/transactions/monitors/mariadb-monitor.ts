@@ -45,7 +45,7 @@ interface OwnStatement {
 }
 
 /** An underlying connection and its monitor. */
-export interface Watched {
+interface Watched {
   readonly base: BaseConnection
   readonly monitor: MonitoredConnection
 }

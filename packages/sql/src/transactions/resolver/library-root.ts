@@ -19,7 +19,7 @@ import { hiddenStatements } from '../drivers/hidden-statements.ts'
 import { isSilent, suspectConnections } from '../drivers/suspect-connections.ts'
 
 /** How to find the driver's pool and connections under the root of a library. */
-export interface Underneath {
+interface Underneath {
   rootOf(pool: unknown): RootAdapter | undefined
   /** Returns whether this is a connection, a pool or a transaction of a driver. */
   isOfDriver(value: unknown): boolean

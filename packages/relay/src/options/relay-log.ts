@@ -8,7 +8,7 @@ import {
   type EventListeners,
   type LogLines,
 } from '@txbox/core/internal'
-import type { RelayEvents } from './options/relay.ts'
+import type { RelayEvents } from './relay.ts'
 
 const OUTAGE = 'unavailable'
 
