@@ -1,7 +1,6 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { LIMITS, days, hours } from '@txbox/core'
 import type { ConnectedPorts, GarbageStore } from '@txbox/core/ports'
-import { OptionChecker, connectedPortsOf, loggerOption } from '@txbox/core/internal'
+import { OptionChecker, connectedPortsOf, loggerOption, pause, within } from '@txbox/core/internal'
 import { BatchSize } from './batch-size.ts'
 import { Collection, FAILURE_PAUSES, type FailurePauses } from './collection.ts'
 import type {
@@ -129,12 +128,7 @@ class PeriodicCollector implements GarbageCollector {
       .known('timeoutMs')
       .milliseconds('timeoutMs', { min: 0, max: hours(1), default: 10_000 })
     this.#stopping.abort()
-    const finished = new AbortController()
-    await Promise.race([
-      Promise.allSettled(this.#inFlight),
-      pause(timeoutMs, undefined, { signal: finished.signal }).catch(() => undefined),
-    ])
-    finished.abort()
+    await within(Promise.allSettled(this.#inFlight), timeoutMs, () => undefined)
     if (this.#loop !== undefined) this.#log.stopped()
     this.#loop = undefined
     if (!this.#ended) this.#stopping = new AbortController()
@@ -156,7 +150,7 @@ class PeriodicCollector implements GarbageCollector {
   async #collectByInterval(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#collect(signal, undefined).catch((error: unknown) => this.#failed(error))
-      await pause(this.#settings.intervalMs, undefined, { signal }).catch(() => undefined)
+      await pause(this.#settings.intervalMs, signal)
     }
   }
 

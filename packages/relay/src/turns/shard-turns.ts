@@ -1,6 +1,6 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { RetryPolicy } from '@txbox/core'
 import type { ReadLimits, RelayStore } from '@txbox/core/ports'
+import { pause, unlessAborted } from '@txbox/core/internal'
 import type { HeldShard } from '../leases/held-shard.ts'
 import type { EmptyShards } from '../polling/empty-shards.ts'
 import type { Poller } from '../polling/poller.ts'
@@ -106,7 +106,8 @@ export class ShardTurns {
       if (calling.length === 0 && (!this.#settler.hasUnsettled || signal.aborted)) return
       const ended = Promise.all(calling.map((batch) => batch.ended))
       if (signal.aborted) await ended
-      else await Promise.race([calling.length > 0 ? ended : pause(pauseMs), aborted(signal)])
+      else if (calling.length === 0) await pause(pauseMs, signal)
+      else await unlessAborted(ended, signal).catch(() => undefined)
     }
   }
 
@@ -222,8 +223,4 @@ export class ShardTurns {
 /** Whether a call threw, or none was made: the publisher is asked again after its pause. */
 function hasFailed(batch: InFlightBatch, settled: number): boolean {
   return batch.failure !== undefined || (batch.hasEnded && batch.calls === 0 && settled === 0)
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 }
