@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import {
   TransactionConflictError,
   exponentialBackoff,
@@ -8,7 +7,7 @@ import {
   type Session,
 } from '@txbox/core'
 import type { ConnectedPorts } from '@txbox/core/ports'
-import { OptionChecker } from '@txbox/core/internal'
+import { OptionChecker, pause } from '@txbox/core/internal'
 import type { Inbox, InboxHandler } from './inbox.ts'
 import type { InboxOutcome } from './outcome.ts'
 import { FIRST_ATTEMPT } from './handler-context.ts'
@@ -71,7 +70,7 @@ export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> 
         if (!this.#ports.isConflict(error)) throw error
         if (attempt === attempts) throw exhausted(error, attempts)
         const policy = this.#ports.isLastingConflict(error) ? LONG_PAUSE : SHORT_PAUSE
-        await pause(policy.delayMs(attempt, Math.random), undefined, signal === undefined ? {} : { signal })
+        await pause(policy.delayMs(attempt, Math.random), signal)
       }
     }
   }

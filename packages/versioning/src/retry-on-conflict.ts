@@ -1,6 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { InvalidOptionError, exponentialBackoff, isTxboxError } from '@txbox/core'
-import { OptionChecker, nameOf } from '@txbox/core/internal'
+import { OptionChecker, nameOf, pause } from '@txbox/core/internal'
 
 /** Pauses are short, because the writer that won the conflict has already written. */
 const PAUSE = exponentialBackoff({ minMs: 10, maxMs: 1000, attempts: 100 })
@@ -58,6 +57,6 @@ export async function attemptsOnConflict<R>(
     } catch (error) {
       if (attempt === attempts || !isConflict(error)) throw error
     }
-    await pause(PAUSE.delayMs(attempt, Math.random), undefined, signal === undefined ? {} : { signal })
+    await pause(PAUSE.delayMs(attempt, Math.random), signal)
   }
 }
