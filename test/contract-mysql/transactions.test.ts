@@ -289,7 +289,7 @@ onEachKind(target, (kind) => {
     await expect(claimed(2500, claims)).rejects.toThrow(InvalidMessageError)
     expect(await target.claims(consumer)).toEqual([])
     expect(await claimed(5000, claims.slice(0, 50))).toEqual(Array(50).fill('won'))
-    expect(await claimed(5000, claims)).toEqual([...Array(50).fill('taken'), ...Array(50).fill('won')])
+    expect(await claimed(5000, claims)).toEqual([...Array(50).fill('duplicate'), ...Array(50).fill('won')])
     expect((await target.claims(consumer)).length).toBe(100)
   })
 

@@ -159,13 +159,13 @@ describe.for(clientsOfTier('ioredis'))('%s', (library) => {
 
   test('R5 a mark is kept for the retention of the store, unless the consumer sets another retention', async () => {
     const dedup = redisDedup({ client: await redis.client(library), retentionMs: 7_200_000 })
-    for (const [dedupRetentionMs, expected] of [
+    for (const [retentionMs, expected] of [
       [undefined, 7_200_000],
       [3_600_000, 3_600_000],
     ]) {
       const name = newName()
       const source = new MemorySource()
-      await ConsumerUnderTest.started(source, () => undefined, { name, dedup, dedupRetentionMs })
+      await ConsumerUnderTest.started(source, () => undefined, { name, dedup, retentionMs })
       source.send('a')
       await settled(source, 1)
       const left = (await redis.ask('PTTL', `txbox:${name}:a`)) as number

@@ -218,3 +218,31 @@ test('MySQL: a connection that was killed before the COMMIT of Knex is a Databas
   const cause = new Error("COMMIT; - Can't add new command when connection is in closed state")
   expect(mysql.translate(cause, 'committing')).toMatchObject({ code: 'TXBOX_DATABASE_UNAVAILABLE', cause })
 })
+
+test.for([
+  ...[
+    'ECONNREFUSED',
+    'ECONNRESET',
+    'ECONNABORTED',
+    'EPIPE',
+    'ETIMEDOUT',
+    'EHOSTUNREACH',
+    'EHOSTDOWN',
+    'ENETUNREACH',
+  ],
+  ...[
+    'ENETDOWN',
+    'ENOTFOUND',
+    'EAI_AGAIN',
+    'EAI_FAIL',
+    'UND_ERR_CONNECT_TIMEOUT',
+    'UND_ERR_SOCKET',
+    'ENOENT',
+    'P1001',
+  ],
+])('%s means that the database cannot be reached', (code) => {
+  for (const { translate } of [postgres, mysql]) {
+    const cause = Object.assign(new Error('of the driver'), { code })
+    expect(translate(cause, 'connecting')).toMatchObject({ code: 'TXBOX_DATABASE_UNAVAILABLE', cause })
+  }
+})

@@ -59,6 +59,25 @@ describe('N1 with a logger', () => {
     ])
   })
 
+  test('start and stop are each a line once, and the counts of repeated lines come before the stop', () => {
+    const { said, logger } = recorder()
+    const { events, started, stopped } = loggedEvents(logger, lines)
+    stopped('Stopped.')
+    started('Started.', { name: 'a' })
+    started('Started.', { name: 'a' })
+    for (const n of [1, 2]) events.emit('trouble', { n })
+    stopped('Stopped.')
+    stopped('Stopped.')
+    started('Started again.')
+    expect(said).toEqual([
+      ['info', { event: 'started', name: 'a' }, 'Started.'],
+      ['warn', { n: 1 }, 'Trouble 1.'],
+      ['warn', { n: 2 }, 'Trouble 2.'],
+      ['info', { event: 'stopped' }, 'Stopped.'],
+      ['info', { event: 'started' }, 'Started again.'],
+    ])
+  })
+
   test('a lasting failure is logged at once and then at intervals, with a count', async () => {
     const { said, logger } = recorder()
     const { events, end } = loggedEvents(logger, lines, { repeatAfterMs: 50 })

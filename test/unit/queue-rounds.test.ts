@@ -14,7 +14,7 @@ function candidate(place: string, how: Partial<QueueCandidate> = {}): QueueCandi
   return {
     place,
     orderKey: `key of ${place}`,
-    attempts: 0,
+    receives: 0,
     timeouts: 0,
     first: place,
     flight: undefined,
@@ -51,9 +51,9 @@ test('Q8 a receipt that has expired blocks its key while its row is locked, and 
 })
 
 test('Q10 a message that was received too often is buried, and a suspect is handed out alone', () => {
-  const often = candidate('1', { attempts: 3 })
+  const often = candidate('1', { receives: 3 })
   const suspect = candidate('2', { timeouts: 2 })
-  const other = candidate('3', { timeouts: 1, attempts: 2 })
+  const other = candidate('3', { timeouts: 1, receives: 2 })
   expect(round([often, other])).toEqual({ taken: ['3'], buried: ['1'], putBack: [], released: ['key of 1'] })
   expect(round([suspect, other]).taken).toEqual(['2'])
   expect(round([other, suspect]).taken).toEqual(['3'])

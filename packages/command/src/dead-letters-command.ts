@@ -9,7 +9,7 @@ import {
   type Tools,
 } from './dead-letters-tools.ts'
 import { listed, shortened, table } from './layout.ts'
-import { payloadOf, shownJson } from './payload-of.ts'
+import { payloadOf, writable } from './payload-of.ts'
 import { write, writeJson } from './terminal.ts'
 import { visible, visibleLines } from './visible.ts'
 
@@ -94,7 +94,7 @@ function contentOf({ contentType, headers, payload }: StoredPayload): object {
 /** Returns the headers as JSON; or as text, if they are not valid because the row was edited by hand. */
 function headersOf(headers: string): Record<string, unknown> {
   try {
-    return { headers: shownJson(headers) }
+    return { headers: writable(JSON.parse(headers)) }
   } catch {
     return { headersText: headers }
   }

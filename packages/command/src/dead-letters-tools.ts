@@ -1,7 +1,6 @@
-import type { DeadLetterFilter } from '@txbox/core'
+import type { DeadLetterFilter, DeadLetters } from '@txbox/core'
 import type { DeadLetterStore } from '@txbox/core/ports'
 import { connectedPortsOf, deadLettersOf } from '@txbox/core/internal'
-import type { DeadLetters } from '@txbox/relay'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
 
 const STATEMENT_TIMEOUT_MS = 60_000

@@ -1,24 +1,20 @@
+import { decodePayload } from '@txbox/core/internal'
+
 /**
  * Returns a payload in the form in which it is shown: JSON as JSON, other text as text, and any other bytes in Base64.
  */
 export function payloadOf(contentType: string, payload: Uint8Array): Record<string, unknown> {
   try {
-    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-    if (/[/+]json\s*(;|$)/i.test(contentType)) return { payload: shownJson(text.decode(payload)) }
-    if (contentType.startsWith('text/')) return { payload: text.decode(payload) }
+    const value = decodePayload({ id: '', contentType, payload }, 'txbox')
+    if (value !== payload) return { payload: writable(value) }
   } catch {
     // The payload does not match its content type, so it is shown as bytes.
   }
   return { payloadBase64: Buffer.from(payload).toString('base64') }
 }
 
-/**
- * Parses JSON to a value that can be written as JSON again.
- *
- * @throws when the text is not JSON, or is nested too deeply to be written as JSON: reading JSON has no such limit.
- */
-export function shownJson(text: string): unknown {
-  const value: unknown = JSON.parse(text)
+/** Returns the value. @throws when it is nested too deeply to be written as JSON: reading JSON has no such limit. */
+export function writable(value: unknown): unknown {
   JSON.stringify(value)
   return value
 }

@@ -1,5 +1,5 @@
-import { InvalidOptionError, hours, type InboxMessage } from '@txbox/core'
-import { OptionChecker } from '@txbox/core/internal'
+import type { InboxMessage } from '@txbox/core'
+import { LifeCycle, OptionChecker, stoppedBy } from '@txbox/core/internal'
 import type {
   BatchHandler,
   BatchOptions,
@@ -82,29 +82,18 @@ export function createConsumer<P, I extends AnyInbox<P>, D extends AnyDatabase, 
 ): Consumer<InboxMessage<P>>
 export function createConsumer(options: object): Consumer {
   const settings = checkConsumerOptions(options)
-  const consumer = new StartableConsumer(settings)
-  const { signal } = settings
-  const stop = (): void => void consumer.stop()
-  if (signal?.aborted === true) stop()
-  signal?.addEventListener('abort', stop, { once: true })
-  void consumer.stopped.then(() => signal?.removeEventListener('abort', stop))
-  return consumer
+  return stoppedBy(settings.signal, new StartableConsumer(settings))
 }
 
-class StartableConsumer implements Consumer {
-  readonly stopped: Promise<void>
+class StartableConsumer extends LifeCycle implements Consumer {
   readonly #settings: ConsumerSettings
   readonly #run: ConsumerRun
-  readonly #resolveStopped: () => void
   #isStarted = false
-  #stopping: Promise<void> | undefined
 
   constructor(settings: ConsumerSettings) {
+    super('Consumer')
     this.#settings = settings
     this.#run = new ConsumerRun(settings)
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.stopped = promise
-    this.#resolveStopped = resolve
   }
 
   get figures(): ConsumerFigures {
@@ -127,11 +116,7 @@ class StartableConsumer implements Consumer {
   }
 
   async start(): Promise<void> {
-    if (this.#stopping !== undefined) {
-      throw new InvalidOptionError(
-        'start: this consumer has been stopped. Create another with createConsumer.',
-      )
-    }
+    this.refuseStopped('start')
     if (!this.#isStarted) {
       const { name, traits } = this.#settings.source
       this.#settings.log.started(name, !traits.countsDeliveries)
@@ -139,14 +124,6 @@ class StartableConsumer implements Consumer {
     }
     this.#isStarted = true
     await this.#run.start()
-  }
-
-  async stop(options: { timeoutMs?: number | undefined } = {}): Promise<void> {
-    const timeoutMs = new OptionChecker('stop', options)
-      .known('timeoutMs')
-      .milliseconds('timeoutMs', { min: 0, max: hours(1), default: 10_000 })
-    const stopped = this.#run.stop(timeoutMs)
-    await (this.#stopping ??= this.#end(stopped))
   }
 
   pause(): void {
@@ -161,8 +138,9 @@ class StartableConsumer implements Consumer {
     return this.#settings.log.events.on(event, listener)
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop()
+  protected async end(timeoutMs: number): Promise<void> {
+    await this.#run.stop(timeoutMs)
+    this.#settings.log.stopped()
   }
 
   /** Logs the warnings of the dedup stores. The start of the consumer does not wait for the stores. */
@@ -174,11 +152,5 @@ class StartableConsumer implements Consumer {
     } catch (error) {
       log.events.emit('error', { error, source: source.name })
     }
-  }
-
-  async #end(stopped: Promise<void>): Promise<void> {
-    await stopped
-    if (this.#isStarted) this.#settings.log.stopped()
-    this.#resolveStopped()
   }
 }

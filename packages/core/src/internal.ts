@@ -4,15 +4,12 @@
  */
 export { allowedFindings } from './database/allowed-findings.ts'
 export { canonicalJson } from './messages/canonical-json.ts'
+export { isCausedBy, withCauses } from './errors/causes.ts'
 export { isClusterConflict, isMysqlConflict, isPostgresConflict } from './errors/conflict-errors.ts'
+export { createSender } from './sending/create-sender.ts'
 export { connectedPortsOf, isConnected, portsOf } from './database/database.ts'
 export { deadLettersOf } from './database/dead-letters.ts'
 export { Deadline } from './time/deadline.ts'
-export {
-  DeduplicatedMessages,
-  refuseDeduplicationIds,
-  type IdentifiedMessage,
-} from './sending/deduplicated-messages.ts'
 export {
   DEDUPLICATION_HEADER,
   SENDS_CONSUMER,
@@ -24,18 +21,21 @@ export {
 } from './sending/deduplication.ts'
 export { isFullDisk } from './errors/full-disk-errors.ts'
 export { LONGEST_TIMER_MS } from './time/durations.ts'
-export { encodeMessages, isJson, shardOf, type SendingCall } from './sending/encode-messages.ts'
+export { encodeMessages, shardOf, type SendingCall } from './sending/encode-messages.ts'
 export { EventListeners } from './events/event-listeners.ts'
 export { idempotencyKey, inboxKey, type InboxKey } from './messages/keys.ts'
 export { keyLocksOf } from './sending/key-locks.ts'
 export { LazyAbort } from './time/lazy-abort.ts'
 export { loggedEvents, type LogLine, type LogLines, type LoggedEvents } from './events/logged-events.ts'
+export { LifeCycle, stoppedBy, stopTimeout } from './events/life-cycle.ts'
 export { loggerOption } from './events/logger.ts'
 export { isLostInJson } from './messages/lost-in-json.ts'
+export { NETWORK_CODES, isConnectionError } from './errors/network-errors.ts'
 export { oneLine } from './text/one-line.ts'
 export { nameOf } from './text/name-of.ts'
 export { OptionChecker } from './options/options.ts'
 export { pause } from './time/pause.ts'
+export { decodePayload, isUndecodable, jsonOf, payloadForm, textOf } from './payload.ts'
 export { propertyOf } from './errors/property-of.ts'
 export { readableDuration } from './text/readable-duration.ts'
 export { readableNumber } from './text/readable-number.ts'

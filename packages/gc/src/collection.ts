@@ -60,11 +60,7 @@ export class Collection {
     this.#tools = tools
   }
 
-  /**
-   * Runs the collection.
-   *
-   * @throws {GarbageCollectionError} when ten batches in a row have failed.
-   */
+  /** @throws {GarbageCollectionError} when ten batches in a row have failed. */
   async run(): Promise<Collected> {
     const { store, deadLetterRetentionMs, signal, batchSize } = this.#tools
     const startedAt = performance.now()

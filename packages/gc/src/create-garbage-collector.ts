@@ -1,6 +1,13 @@
 import { LIMITS, days, hours } from '@txbox/core'
 import type { ConnectedPorts, GarbageStore } from '@txbox/core/ports'
-import { OptionChecker, connectedPortsOf, loggerOption, pause, within } from '@txbox/core/internal'
+import {
+  OptionChecker,
+  connectedPortsOf,
+  loggerOption,
+  pause,
+  stopTimeout,
+  within,
+} from '@txbox/core/internal'
 import { BatchSize } from './batch-size.ts'
 import { Collection, FAILURE_PAUSES, type FailurePauses } from './collection.ts'
 import type {
@@ -120,16 +127,15 @@ class PeriodicCollector implements GarbageCollector {
       if (this.#loop === loop) this.#loop = undefined
     })
     await begun
-    this.#log.started()
+    // A stop whose time limit was short may have come first.
+    if (this.#loop === loop) this.#log.started()
   }
 
   async stop(options: { timeoutMs?: number | undefined } = {}): Promise<void> {
-    const timeoutMs = new OptionChecker('stop', options)
-      .known('timeoutMs')
-      .milliseconds('timeoutMs', { min: 0, max: hours(1), default: 10_000 })
+    const timeoutMs = stopTimeout(options)
     this.#stopping.abort()
     await within(Promise.allSettled(this.#inFlight), timeoutMs, () => undefined)
-    if (this.#loop !== undefined) this.#log.stopped()
+    this.#log.stopped()
     this.#loop = undefined
     if (!this.#ended) this.#stopping = new AbortController()
   }

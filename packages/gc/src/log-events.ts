@@ -20,21 +20,8 @@ export function collectorLog(logger: Logger | false | undefined): CollectorLog {
   const logged = loggedEvents<GarbageCollectorEvents>(logger, lines)
   return {
     events: logged.events,
-    started() {
-      logged.write({
-        level: 'info',
-        object: { event: 'started' },
-        text: 'The garbage collector has started.',
-      })
-    },
-    stopped() {
-      logged.end()
-      logged.write({
-        level: 'info',
-        object: { event: 'stopped' },
-        text: 'The garbage collector has stopped.',
-      })
-    },
+    started: () => logged.started('The garbage collector has started.'),
+    stopped: () => logged.stopped('The garbage collector has stopped.'),
   }
 }
 

@@ -35,11 +35,7 @@ export function resultText(result: unknown, key: InboxKey): string | undefined {
   return text
 }
 
-/**
- * Parses a stored result.
- *
- * @throws {InvalidMessageError} when the stored text is not JSON, because the row was altered.
- */
+/** @throws {InvalidMessageError} when the stored text is not JSON, because the row was altered. */
 export function parseResult(text: string, key: InboxKey): unknown {
   try {
     return JSON.parse(text) as unknown

@@ -28,8 +28,8 @@ export interface InboxSettings<M> {
   readonly onDuplicate: ((event: DuplicateEvent<M>) => void) | undefined
 }
 
-/** A delivery with its key and its claim. */
-export interface Delivery<N> {
+/** A delivered message with its key and its claim. */
+export interface KeyedMessage<N> {
   readonly message: N
   readonly key: InboxKey
   readonly claim: Claim
@@ -95,12 +95,12 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
   protected async deliver<H, N extends M, R>(
     session: Session,
     tx: H,
-    delivery: Delivery<N>,
+    delivery: KeyedMessage<N>,
     fn: InboxHandler<H, N, R>,
     attempt: Attempt,
   ): Promise<InboxOutcome<R>> {
     const claimed = await this.#ports.inbox.claim(session, delivery.claim, this.#settings.claimOptions)
-    if (claimed.status === 'taken') return this.#duplicate(delivery, claimed)
+    if (claimed.status === 'duplicate') return this.#duplicate(delivery, claimed)
     if (claimed.status === 'in-flight') return { status: 'in-flight', key: delivery.key.text }
     // The claim may have waited, and the transaction may have been given up in the meantime.
     attempt.signal.throwIfAborted()
@@ -121,7 +121,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
    *
    * @throws {InvalidMessageError} before anything is written.
    */
-  protected deliveries<N extends M>(where: string, messages: readonly N[]): readonly Delivery<N>[] {
+  protected deliveries<N extends M>(where: string, messages: readonly N[]): readonly KeyedMessage<N>[] {
     if (!Array.isArray(messages) || messages.length > LIMITS.batchMessages) {
       throw new InvalidMessageError(
         `${where}: expected a list of at most ${LIMITS.batchMessages} messages, not ` +
@@ -135,7 +135,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
   protected async deliverBatch<H, N extends M, R>(
     session: Session,
     tx: H,
-    deliveries: readonly Delivery<N>[],
+    deliveries: readonly KeyedMessage<N>[],
     fn: (tx: H, fresh: readonly N[], contexts: readonly InboxContext[]) => Promise<R> | R,
     attempt = FIRST_ATTEMPT,
   ): Promise<{ outcomes: readonly InboxOutcome<undefined>[]; result?: R }> {
@@ -149,14 +149,14 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     const results = await this.#ports.inbox.claimBatch(session, claims, options)
     const resultOf = new Map(claims.map((claim, index) => [claim.key, results[index]!]))
 
-    const fresh: Delivery<N>[] = []
+    const fresh: KeyedMessage<N>[] = []
     const outcomes = deliveries.map((delivery): InboxOutcome<undefined> => {
       const { text: key } = delivery.key
       if (delivery.isTooOld) return { status: 'too-old', key }
       const claimed = resultOf.get(delivery.claim.key)!
       const first = firsts.get(delivery.claim.key)!
       if (claimed.status === 'in-flight') return { status: 'in-flight', key }
-      if (claimed.status === 'taken') return this.#duplicate(delivery, claimed)
+      if (claimed.status === 'duplicate') return this.#duplicate(delivery, claimed)
       if (first !== delivery) {
         const { correlationId, contentHash } = first.claim
         const firstProcessedAt = claimed.processedAt!
@@ -178,7 +178,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
    *
    * @throws {InvalidMessageError} before anything is written.
    */
-  protected delivery<N extends M>(message: N): Delivery<N> {
+  protected delivery<N extends M>(message: N): KeyedMessage<N> {
     if (typeof message !== 'object' || message === null) {
       throw new InvalidMessageError(
         `Expected a message with an id, not ${nameOf(message)}. Nothing was written.`,
@@ -196,7 +196,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     }
   }
 
-  #duplicate<N extends M>(delivery: Delivery<N>, first: FirstDelivery): InboxOutcome<never> {
+  #duplicate<N extends M>(delivery: KeyedMessage<N>, first: FirstDelivery): InboxOutcome<never> {
     const { onDuplicate, storeResult } = this.#settings
     const { message, key, claim } = delivery
     const { firstProcessedAt, correlationId } = first
@@ -220,7 +220,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
 }
 
 /** The claim that makes a delivery a duplicate. */
-type FirstDelivery = Omit<Extract<ClaimResult, { status: 'taken' }>, 'status'>
+type FirstDelivery = Omit<Extract<ClaimResult, { status: 'duplicate' }>, 'status'>
 
 function mismatch(key: InboxKey, { firstProcessedAt }: FirstDelivery): InvalidMessageError {
   return new InvalidMessageError(
@@ -236,11 +236,7 @@ function inFlight(key: InboxKey): TransactionConflictError {
   )
 }
 
-/**
- * Checks that the handler is a function.
- *
- * @throws {InvalidOptionError} when it is not.
- */
+/** @throws {InvalidOptionError} when the handler is not a function. */
 export function mustBeFunction(where: string, fn: unknown): void {
   if (typeof fn !== 'function') {
     throw new InvalidOptionError(

@@ -1,11 +1,7 @@
 import { InvalidMessageError, LIMITS } from '@txbox/core'
 import type { NewStoredMessage } from '@txbox/core/ports'
 
-/**
- * Checks the number of ordering keys that one call would lock.
- *
- * @throws {InvalidMessageError} when there are more than {@link LIMITS} allows.
- */
+/** @throws {InvalidMessageError} when one call would lock more ordering keys than {@link LIMITS} allows. */
 export function refuseTooManyKeys(messages: readonly NewStoredMessage[]): void {
   const ordered = messages.filter(({ key, deliverAt }) => key !== undefined && deliverAt === undefined)
   const keys = new Set(ordered.map(({ key }) => key)).size

@@ -3,7 +3,7 @@ import type { QueueReceipt } from '@txbox/core/ports'
 /** The maximum number of receipts of one statement. */
 const MAX_RECEIPTS = 1000
 
-interface Waiting {
+interface WaitingReceipt {
   readonly receipt: QueueReceipt
   readonly resolve: (isValid: boolean) => void
   readonly reject: (error: unknown) => void
@@ -16,7 +16,7 @@ interface Waiting {
  */
 export class GatheredReceipts {
   readonly #run: (receipts: readonly QueueReceipt[]) => Promise<readonly boolean[]>
-  #waiting: Waiting[] = []
+  #waiting: WaitingReceipt[] = []
   #isRunning = false
 
   /** @param run runs one statement for receipts of different messages. @returns for each receipt, whether it was valid. */

@@ -11,15 +11,21 @@ export type {
 } from './queue.ts'
 export { queueSource, type QueueSourceOptions } from './queue-source.ts'
 export {
+  DatabaseAccessError,
   DatabaseUnavailableError,
   InvalidMessageError,
   InvalidOptionError,
   NotInTransactionError,
   ReceiptExpiredError,
   ReceiveAttemptError,
+  SchemaError,
+  TransactionAbortedError,
+  TransactionConflictError,
   TxboxError,
   UnsupportedTransactionError,
+  defineLibrary,
   isTxboxError,
+  sqlTransaction,
 } from '@txbox/core'
 export type {
   ConnectedDatabase,
@@ -30,5 +36,11 @@ export type {
   DeduplicationOptions,
   InboxMessage,
   Source,
+  SqlAnswer,
+  SqlTransaction,
+  SqlTransactionOptions,
   StoredId,
+  TransactionLibraries,
+  TransactionLibrary,
+  TransactionLibraryRoot,
 } from '@txbox/core'

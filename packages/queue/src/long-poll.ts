@@ -13,7 +13,7 @@ export const POLL_INTERVALS: PollIntervals = { min: 20, max: 500 }
 const GROWTH = 1.5
 
 /** How long to wait, and how often to look. */
-export interface Waiting extends PollIntervals {
+interface PollLimits extends PollIntervals {
   /** Milliseconds. */
   readonly waitMs: number
   readonly signal: AbortSignal | undefined
@@ -27,7 +27,7 @@ export interface Waiting extends PollIntervals {
 export async function longPoll<T>(
   look: () => Promise<readonly T[]>,
   wakeUpCall: WakeUpCall,
-  { waitMs, signal, min, max }: Waiting,
+  { waitMs, signal, min, max }: PollLimits,
 ): Promise<readonly T[]> {
   const isAborted = (): boolean => signal?.aborted === true
   if (isAborted()) return []

@@ -65,7 +65,7 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
     }
     const waiting = { waitMs: FOREVER_MS, signal, ...this.#settings.pollIntervals }
     const received = await longPoll(look, this.#queue.wakeUpCall, waiting)
-    const deliveries = received.map((stored) => {
+    return received.map((stored) => {
       const ended = (): void => {
         this.#unsettled.delete(delivery)
         this.#onFreeSlot?.()
@@ -75,7 +75,6 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
       this.#unsettled.add(delivery)
       return delivery
     })
-    return deliveries
   }
 
   /** Reports a message that this receive has made a dead letter. */

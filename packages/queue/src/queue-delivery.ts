@@ -13,7 +13,7 @@ interface DeliveryLease {
 }
 
 /** @returns whether the receipt was valid. */
-type Settlement<Tx, P> = (queue: StoredQueue<Tx, P>) => Promise<boolean>
+type Settle<Tx, P> = (queue: StoredQueue<Tx, P>) => Promise<boolean>
 
 /** A received message, with the methods by which a consumer settles it. */
 export class QueueDelivery<Tx, P> implements Delivery<P> {
@@ -89,7 +89,7 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
     this.#wakeReceivers()
   }
 
-  async #settleIn(settle: Settlement<Tx, P>, tx: unknown): Promise<void> {
+  async #settleIn(settle: Settle<Tx, P>, tx: unknown): Promise<void> {
     const valid = this.#state === 'out' && (await this.#attempt(settle, tx))
     if (!valid) {
       this.#lose()
@@ -119,7 +119,7 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
    * Only the first successful settlement counts; a settlement that throws may be repeated. A settlement after `lost`
    * changes nothing.
    */
-  async #settle(settle: Settlement<Tx, P>, { mayBeDone } = { mayBeDone: false }): Promise<void> {
+  async #settle(settle: Settle<Tx, P>, { mayBeDone } = { mayBeDone: false }): Promise<void> {
     if (this.#state !== 'out' || this.#lost.isAborted) return
     this.#state = 'settling'
     const attempt = this.#attempt(settle)
@@ -143,7 +143,7 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
    *
    * @param tx the transaction in which the message is settled, if any.
    */
-  async #attempt(settle: Settlement<Tx, P>, tx?: unknown): Promise<boolean> {
+  async #attempt(settle: Settle<Tx, P>, tx?: unknown): Promise<boolean> {
     if (await settle(this.#queue)) return true
     return this.#settledIn && (await this.#queue.renew(this.#stored, tx)) && settle(this.#queue)
   }

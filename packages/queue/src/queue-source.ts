@@ -1,9 +1,9 @@
 import { InvalidOptionError, hours, type Source } from '@txbox/core'
-import { OptionChecker, nameOf, oneLine } from '@txbox/core/internal'
+import { OptionChecker, nameOf, oneLine, propertyOf } from '@txbox/core/internal'
 import { POLL_INTERVALS } from './long-poll.ts'
 import { OpenQueue } from './open-queue.ts'
 import type { Queue } from './queue.ts'
-import { StoredQueue } from './stored-queue.ts'
+import { storedQueueKey, type StoredQueue } from './stored-queue.ts'
 
 export interface QueueSourceOptions {
   /**
@@ -22,7 +22,7 @@ export interface QueueSourceOptions {
  */
 export function queueSource<Tx, P>(queue: Queue<Tx, P>, options: QueueSourceOptions = {}): Source<P> {
   const where = 'queueSource'
-  if (!(queue instanceof StoredQueue)) {
+  if (propertyOf(queue, storedQueueKey) !== true) {
     throw new InvalidOptionError(
       `${where}: expected a queue that createQueue has made on a database with a 'db', not ${nameOf(queue)}.`,
     )

@@ -1,12 +1,8 @@
 import { InvalidMessageError, type InboxMessage } from '@txbox/core'
 import type { ReceivedMessage } from '@txbox/core/ports'
-import { DEDUPLICATION_HEADER, isJson, oneLine, reasonOf } from '@txbox/core/internal'
+import { DEDUPLICATION_HEADER, decodePayload } from '@txbox/core/internal'
 import type { Received } from './queue.ts'
 import { receiptText } from './receipts.ts'
-
-const UTF_8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-/** Content types of text that is decoded as UTF-8: without a charset, or with the charset UTF-8. */
-const TEXT = /^text\/[^;]*(?:;\s*charset="?utf-?8"?\s*)?$/i
 
 /** Converts a stored message to the form that receivers get. */
 export function receivedMessage<P>(queue: string, stored: ReceivedMessage): Received<P> {
@@ -24,7 +20,6 @@ export function receivedMessage<P>(queue: string, stored: ReceivedMessage): Rece
   }
 }
 
-/** Decodes the message itself. */
 export function decodedMessage<P>(stored: ReceivedMessage): {
   readonly message: InboxMessage<P>
   readonly undecodable?: Error
@@ -42,19 +37,12 @@ export function decodedMessage<P>(stored: ReceivedMessage): {
   return { message: message as InboxMessage<P>, ...(undecodable !== undefined && { undecodable }) }
 }
 
-function decoded({ id, payload, contentType, undecodable }: ReceivedMessage): {
-  readonly payload: unknown
-  readonly undecodable?: Error
-} {
+function decoded(stored: ReceivedMessage): { readonly payload: unknown; readonly undecodable?: Error } {
+  const { payload, undecodable } = stored
   if (undecodable !== undefined) return { payload, undecodable: new InvalidMessageError(undecodable) }
   try {
-    if (isJson(contentType)) return { payload: JSON.parse(UTF_8.decode(payload)) as unknown }
-    return { payload: TEXT.test(contentType) ? UTF_8.decode(payload) : payload }
+    return { payload: decodePayload(stored, 'txbox') }
   } catch (error) {
-    const text =
-      `The payload of the message '${oneLine(id)}' is not what its content type '${oneLine(contentType)}' says: ` +
-      // The message of a JSON.parse error quotes the payload, which must not appear in logs.
-      (error instanceof SyntaxError ? 'it is not valid JSON.' : `${reasonOf(error, 200)}.`)
-    return { payload, undecodable: new InvalidMessageError(text) }
+    return { payload, undecodable: error as InvalidMessageError }
   }
 }

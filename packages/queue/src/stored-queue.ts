@@ -23,6 +23,8 @@ import { WakeUpCall } from './wake-up-call.ts'
 const STATEMENT_TIMEOUT_MS = 60_000
 /** A receive waits for no lock, and its connection may be dead without a sign: nothing is received until this time is over. */
 const RECEIVE_TIMEOUT_MS = 20_000
+/** The property of a queue that receives. The symbol is registered, so that another installed copy recognizes the queue. */
+export const storedQueueKey = Symbol.for('txbox.queue')
 const PURGE_ROWS = 1000
 const MAX_VISIBILITY_MS = hours(12)
 
@@ -33,6 +35,7 @@ export interface StoredQueueSettings extends SenderSettings {
 
 /** The queue that also receives messages. {@link Queue} documents its methods. */
 export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P> {
+  readonly [storedQueueKey] = true
   readonly deadLetters: DeadLetters
   readonly store: QueueStore
   readonly wakeUpCall: WakeUpCall
@@ -79,20 +82,14 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
     new OptionChecker(where, options).known('tx')
     const receipt = readReceipt(where, this.name, received)
     if (!('tx' in options))
-      return this.#settled(
-        where,
-        this.#alone((store) => store.settle(undefined, [receipt])),
-      )
+      return this.#alone(where, async (store) => (await store.settle(undefined, [receipt]))[0])
     if (options.tx === undefined) {
       throw new InvalidOptionError(
         `${where}: the option 'tx' is undefined, so the message would be deleted although the work may roll back. Pass the open ` +
           'transaction, or leave the option out.',
       )
     }
-    await this.#settled(
-      where,
-      this.settleIn(options.tx, receipt).then((valid) => [valid]),
-    )
+    if (!(await this.settleIn(options.tx, receipt))) throw expired(where, this.name)
   }
 
   async changeVisibility(received: Receipt, visibilityTimeoutMs: number): Promise<void> {
@@ -100,12 +97,10 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
     const check = new OptionChecker(where, { visibilityTimeoutMs })
     const ms = check.milliseconds('visibilityTimeoutMs', { min: 0, max: MAX_VISIBILITY_MS, default: NaN })
     const receipt = readReceipt(where, this.name, received)
-    const giveback = { delayMs: 0, error: undefined, counted: true }
-    await this.#settled(
-      where,
-      this.#alone((store) =>
-        ms === 0 ? store.giveBack(receipt, giveback).then((valid) => [valid]) : store.extend([receipt], ms),
-      ),
+    await this.#alone(where, async (store) =>
+      ms === 0
+        ? store.giveBack(receipt, { delayMs: 0, error: undefined, counted: true })
+        : (await store.extend([receipt], ms))[0],
     )
   }
 
@@ -118,10 +113,7 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
       error: options.error === undefined ? undefined : reasonOf(options.error),
     }
     const receipt = readReceipt(where, this.name, received)
-    await this.#settled(
-      where,
-      this.#alone(async (store) => [await store.giveBack(receipt, giveback)]),
-    )
+    await this.#alone(where, (store) => store.giveBack(receipt, giveback))
   }
 
   async bury(received: Receipt, options: { readonly error: unknown }): Promise<void> {
@@ -130,10 +122,7 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
     if (options.error === undefined) throw check.wrong('error', 'the reason, which the dead letter shows')
     const receipt = readReceipt(where, this.name, received)
     const error = reasonOf(options.error)
-    await this.#settled(
-      where,
-      this.#alone(async (store) => [await store.bury(this.name, receipt, error)]),
-    )
+    await this.#alone(where, (store) => store.bury(this.name, receipt, error))
   }
 
   async purge(): Promise<{ readonly removed: number }> {
@@ -219,16 +208,16 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
     this.#checked = true
   }
 
-  async #alone(work: (store: QueueStore) => Promise<readonly boolean[]>): Promise<readonly boolean[]> {
+  /**
+   * Settles outside of a transaction.
+   *
+   * @param settle returns whether the receipt was valid.
+   * @throws {ReceiptExpiredError} when it was not.
+   */
+  async #alone(where: string, settle: (store: QueueStore) => Promise<boolean | undefined>): Promise<void> {
     await this.ready()
-    const valid = await work(this.store)
+    const valid = await settle(this.store)
     this.wakeUpCall.wake()
-    return valid
-  }
-
-  /** @throws {ReceiptExpiredError} when the receipt was not valid. */
-  async #settled(where: string, settlement: Promise<readonly boolean[]>): Promise<void> {
-    const [valid] = await settlement
     if (valid !== true) throw expired(where, this.name)
   }
 

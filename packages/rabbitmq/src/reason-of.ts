@@ -1,4 +1,4 @@
-import { reasonOf as causesOf } from '@txbox/core/internal'
+import { propertyOf, reasonOf as causesOf } from '@txbox/core/internal'
 
 /**
  * The message of a client error, with its causes, in one line and without the period. The text is not shortened: an
@@ -24,6 +24,6 @@ export function brokersReasonOf(error: unknown): string {
 
 /** Returns the reply code of AMQP, if the broker sent one. */
 export function replyCodeOf(error: unknown): number | undefined {
-  const code: unknown = typeof error === 'object' && error !== null ? Reflect.get(error, 'code') : undefined
+  const code = propertyOf(error, 'code')
   return typeof code === 'number' ? code : undefined
 }

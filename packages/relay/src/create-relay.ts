@@ -1,5 +1,5 @@
-import { InvalidOptionError, hours } from '@txbox/core'
-import { Deadline, OptionChecker, unlessAborted } from '@txbox/core/internal'
+import { hours } from '@txbox/core'
+import { Deadline, LifeCycle, stoppedBy, unlessAborted } from '@txbox/core/internal'
 import type { RelayLog } from './log-events.ts'
 import { checkRelayOptions } from './options/relay-options.ts'
 import { RelayRun, type RelaySettings } from './relay-run.ts'
@@ -14,21 +14,12 @@ import type { Relay, RelayEvents, RelayOptions } from './options/relay.ts'
  */
 export function createRelay(options: RelayOptions): Relay {
   const { settings, signal, log } = checkRelayOptions(options)
-  const relay = new StartableRelay(settings, log)
-  const stop = (): void => void relay.stop()
-  if (signal?.aborted === true) stop()
-  signal?.addEventListener('abort', stop, { once: true })
-  const forget = (): void => signal?.removeEventListener('abort', stop)
-  relay.stopped.then(forget, forget)
-  return relay
+  return stoppedBy(signal, new StartableRelay(settings, log))
 }
 
-class StartableRelay implements Relay {
-  readonly stopped: Promise<void>
+class StartableRelay extends LifeCycle implements Relay {
   readonly #settings: RelaySettings
   readonly #log: RelayLog
-  readonly #resolveStopped: () => void
-  readonly #rejectStopped: (error: unknown) => void
   #run: Promise<RelayRun> | undefined
   /** Whether the relay is to run until `stop`, and not only as long as a drain takes. */
   #started = false
@@ -39,21 +30,16 @@ class StartableRelay implements Relay {
   #endingRun: Promise<RelayRun> | undefined
   /** The end of `stop`. */
   readonly #deadline = new Deadline()
-  #stopping: Promise<void> | undefined
+  #ended: Promise<void> | undefined
 
   constructor(settings: RelaySettings, log: RelayLog) {
+    super('Relay')
     this.#settings = settings
     this.#log = log
-    const { promise, resolve, reject } = withResolvers()
-    this.stopped = promise
-    // An 'error' event has reported the failure: a rejection that nobody handles must not end the process.
-    this.stopped.catch(() => undefined)
-    this.#resolveStopped = resolve
-    this.#rejectStopped = reject
   }
 
   async start(): Promise<void> {
-    this.#refuseStopped('start')
+    this.refuseStopped('start')
     // Set first: a drain that ends meanwhile must not end the run.
     this.#started = true
     try {
@@ -65,21 +51,8 @@ class StartableRelay implements Relay {
     this.#log.started()
   }
 
-  async stop(options: { timeoutMs?: number | undefined } = {}): Promise<void> {
-    const timeoutMs = new OptionChecker('stop', options)
-      .known('timeoutMs')
-      .milliseconds('timeoutMs', { min: 0, max: hours(1), default: 10_000 })
-    this.#deadline.within(timeoutMs)
-    // A run that is stopping already may have less time now.
-    if (this.#stopping !== undefined)
-      void this.#run?.then((run) => run.stop(timeoutMs)).catch(() => undefined)
-    // A run whose drains are over would wait for its last calls as long as they take.
-    void this.#endingRun?.then((run) => run.stop(timeoutMs)).catch(() => undefined)
-    await (this.#stopping ??= this.#end())
-  }
-
   async drain(): Promise<{ published: number; parked: number; deadLettered: number }> {
-    this.#refuseStopped('drain')
+    this.refuseStopped('drain')
     this.#drains++
     try {
       const run = await (this.#run ??= this.#begin())
@@ -99,7 +72,7 @@ class StartableRelay implements Relay {
   /** Ends the run after the last of several drains, unless the relay has been started meanwhile. */
   async #drainOver(): Promise<void> {
     const running = this.#run
-    if (--this.#drains > 0 || this.#started || this.#stopping !== undefined || running === undefined) return
+    if (--this.#drains > 0 || this.#started || this.isStopping || running === undefined) return
     this.#run = undefined
     this.#endingRun = running
     this.#ending = running
@@ -115,18 +88,11 @@ class StartableRelay implements Relay {
     return this.#settings.events.on(event, listener)
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop()
-  }
-
   async #begin(): Promise<RelayRun> {
     // Two runs would use the same leases: the next one begins after the last one has ended.
     await this.#ending
     const run = new RelayRun(this.#settings)
-    run.broken.addEventListener('abort', () => {
-      this.#rejectStopped(run.broken.reason)
-      void this.stop()
-    })
+    run.broken.addEventListener('abort', () => this.fail(run.broken.reason))
     try {
       await run.start()
     } catch (error) {
@@ -136,7 +102,16 @@ class StartableRelay implements Relay {
     return run
   }
 
-  async #end(): Promise<void> {
+  protected async end(timeoutMs: number): Promise<void> {
+    this.#deadline.within(timeoutMs)
+    // A run that is stopping already may have less time now.
+    if (this.#ended !== undefined) void this.#run?.then((run) => run.stop(timeoutMs)).catch(() => undefined)
+    // A run whose drains are over would wait for its last calls as long as they take.
+    void this.#endingRun?.then((run) => run.stop(timeoutMs)).catch(() => undefined)
+    await (this.#ended ??= this.#finish())
+  }
+
+  async #finish(): Promise<void> {
     const deadline = this.#deadline
     const ended = this.#endingRun?.then(() => this.#ending).catch(() => undefined)
     // A run that is just starting is stopped once it has started; the caller waits for that until the deadline at most.
@@ -153,21 +128,5 @@ class StartableRelay implements Relay {
       .catch((error: unknown) => this.#settings.events.emit('error', { error }))
     deadline.clear()
     this.#log.stopped()
-    this.#resolveStopped()
   }
-
-  #refuseStopped(where: string): void {
-    if (this.#stopping === undefined) return
-    throw new InvalidOptionError(`${where}: this relay has been stopped. Create another with createRelay.`)
-  }
-}
-
-function withResolvers(): { promise: Promise<void>; resolve: () => void; reject: (error: unknown) => void } {
-  let resolve!: () => void
-  let reject!: (error: unknown) => void
-  const promise = new Promise<void>((yes, no) => {
-    resolve = yes
-    reject = no
-  })
-  return { promise, resolve, reject }
 }

@@ -5,6 +5,7 @@ export type { Relay, RelayEvents, RelayOptions } from './options/relay.ts'
 export {
   DatabaseAccessError,
   DatabaseUnavailableError,
+  InvalidMessageError,
   InvalidOptionError,
   LeaseLostError,
   PermanentError,

@@ -23,7 +23,6 @@ export interface RelayLog {
 /** Turns events into log lines. The lines contain neither payloads nor the properties of foreign error objects. */
 export function relayLog(owner: string, logger: Logger | false | undefined): RelayLog {
   let outageSince: number | undefined
-  let running = false
   const logged = loggedEvents<RelayEvents>(logger, {
     ...lines,
     unavailable(event) {
@@ -43,19 +42,8 @@ export function relayLog(owner: string, logger: Logger | false | undefined): Rel
   })
   return {
     events: logged.events,
-    started() {
-      if (running) return
-      running = true
-      const object = { event: 'started', owner }
-      logged.write({ level: 'info', object, text: `The relay ${oneLine(owner)} has started.` })
-    },
-    stopped() {
-      logged.end()
-      if (!running) return
-      running = false
-      const object = { event: 'stopped', owner }
-      logged.write({ level: 'info', object, text: `The relay ${oneLine(owner)} has stopped.` })
-    },
+    started: () => logged.started(`The relay ${oneLine(owner)} has started.`, { owner }),
+    stopped: () => logged.stopped(`The relay ${oneLine(owner)} has stopped.`, { owner }),
   }
 }
 

@@ -8,9 +8,15 @@ import {
   type TxboxError,
   type TxboxErrorCode,
 } from '@txbox/core'
-import { OptionChecker, isFullDisk, nameOf, readOnlyPart, reasonOf } from '@txbox/core/internal'
-import { isConnectionError } from './connection-error.ts'
-import { isUndecodable } from './turns/readable-payload.ts'
+import {
+  OptionChecker,
+  isConnectionError,
+  isFullDisk,
+  isUndecodable,
+  nameOf,
+  readOnlyPart,
+  reasonOf,
+} from '@txbox/core/internal'
 
 /**
  * A connection failure is an outage, unless messages were accepted since the failures began, the last of them within this

@@ -40,7 +40,19 @@ export {
   TxboxError,
   UnsupportedTransactionError,
   days,
+  defineLibrary,
   hours,
   isTxboxError,
+  sqlTransaction,
 } from '@txbox/core'
-export type { ConnectedDatabase, Database, InboxMessage } from '@txbox/core'
+export type {
+  ConnectedDatabase,
+  Database,
+  InboxMessage,
+  SqlAnswer,
+  SqlTransaction,
+  SqlTransactionOptions,
+  TransactionLibraries,
+  TransactionLibrary,
+  TransactionLibraryRoot,
+} from '@txbox/core'

@@ -271,7 +271,7 @@ test('a message that cannot be decoded is delivered with the reason and its byte
   const [id] = await subject.send({ payload, contentType: 'application/json' })
   const delivery = await next(source)
   expect(delivery.message.id).toBe(id)
-  expect(String(delivery.undecodable)).toMatch(/is not valid JSON/)
+  expect(String(delivery.undecodable)).toMatch(/is not JSON/)
   expect(String(delivery.undecodable)).not.toContain('secret')
   expect(Buffer.from(delivery.message.payload as Uint8Array).equals(payload)).toBe(true)
 })

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { NewMessage } from '@txbox/core'
+import { InvalidMessageError, type NewMessage } from '@txbox/core'
 import type { OutboxMessage } from '@txbox/relay'
 import { Broker } from '../../support/worlds/broker.ts'
 import { useOutboxTarget } from '../../support/engines/outbox-target.ts'
@@ -73,16 +73,19 @@ onEachRoot(target, (kind) => {
   )
 
   test('O13 text() and json() decode the payload', async () => {
-    const [text, json, bytes] = await roundTrip(root, [
+    const [text, json, bytes, marked] = await roundTrip(root, [
       { topic: 't', key: 'a', payload: TEXT, contentType: 'text/plain' },
       { topic: 't', key: 'a', payload: { text: TEXT, n: [1, null, { a: true }] } },
       { topic: 't', key: 'a', payload: Uint8Array.of(0xff) },
+      { topic: 't', key: 'a', payload: Buffer.from('\uFEFF{}'), contentType: 'application/json' },
     ])
     expect(text!.text()).toBe(TEXT)
     expect(json!.json()).toEqual({ text: TEXT, n: [1, null, { a: true }] })
-    expect(() => text!.json()).toThrow(SyntaxError)
+    expect(() => text!.json()).toThrow(InvalidMessageError)
     expect(bytes!.payload).toEqual(Buffer.from([0xff]))
-    expect(() => bytes!.text()).toThrow(TypeError)
+    expect(() => bytes!.text()).toThrow(InvalidMessageError)
+    expect(marked!.json()).toEqual({})
+    expect(marked!.text()).toBe('\uFEFF{}')
   })
 
   test('O13 payloads of 10 MiB are delivered, alone and several in one batch, also with the smallest batchBytes', async () => {

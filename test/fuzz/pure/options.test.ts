@@ -164,7 +164,7 @@ const makers: Record<string, readonly [(options: never) => unknown, Record<strin
         deadLetters: publisher,
         deadLetterTopic: hostileText(),
         dedup,
-        dedupRetentionMs: number,
+        retentionMs: number,
         key: callback,
         logger,
       },

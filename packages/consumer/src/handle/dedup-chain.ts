@@ -59,9 +59,9 @@ export class DedupMarks {
 
 /** Asks the dedup stores one after another: the first store that knows a message decides. */
 export class DedupChain {
-  readonly #settings: Pick<ConsumerSettings, 'dedup' | 'dedupRetentionMs' | 'name' | 'keyOf'>
+  readonly #settings: Pick<ConsumerSettings, 'dedup' | 'retentionMs' | 'name' | 'keyOf'>
 
-  constructor(settings: Pick<ConsumerSettings, 'dedup' | 'dedupRetentionMs' | 'name' | 'keyOf'>) {
+  constructor(settings: Pick<ConsumerSettings, 'dedup' | 'retentionMs' | 'name' | 'keyOf'>) {
     this.#settings = settings
   }
 
@@ -70,9 +70,9 @@ export class DedupChain {
    * @throws {DedupStoreUnavailableError} when any other store cannot be reached. The marks of earlier stores are released.
    */
   async begin(message: InboxMessage, failed: (error: unknown) => void): Promise<DedupFindings> {
-    const { dedup, dedupRetentionMs, name, keyOf } = this.#settings
+    const { dedup, retentionMs, name, keyOf } = this.#settings
     const marks: Mark[] = []
-    const made = (): DedupMarks => new DedupMarks(marks, dedupRetentionMs, failed)
+    const made = (): DedupMarks => new DedupMarks(marks, retentionMs, failed)
     if (dedup.length === 0) return { status: 'new', marks: made() }
     const key = inboxKey(keyOf(message), name).stored
     for (const store of dedup) {

@@ -5,7 +5,6 @@ import {
   readableDuration,
   reasonOf,
   type EventListeners,
-  type LogLine,
   type LogLines,
 } from '@txbox/core/internal'
 import type { ConsumerEvents } from './consumer.ts'
@@ -32,7 +31,7 @@ export function consumerLog(name: string, logger: Logger | false | undefined): C
   return {
     events: logged.events,
     started(source, isPoisonUnbounded) {
-      logged.write(info('started', `${who} has started on ${source}.`))
+      logged.started(`${who} has started on ${source}.`)
       if (!isPoisonUnbounded) return
       const text = `${who}: ${source} does not count deliveries, so a message that crashes its process is delivered again without limit.`
       logged.write({ level: 'warn', object: { event: 'uncounted', source }, text })
@@ -40,10 +39,7 @@ export function consumerLog(name: string, logger: Logger | false | undefined): C
     warned(text) {
       logged.write({ level: 'warn', object: { event: 'dedup-store' }, text: `${who}: ${text}` })
     },
-    stopped() {
-      logged.end()
-      logged.write(info('stopped', `${who} has stopped.`))
-    },
+    stopped: () => logged.stopped(`${who} has stopped.`),
   }
 }
 
@@ -104,10 +100,6 @@ function about(
   { source, message, deliveries }: { source: string; message: InboxMessage; deliveries: number },
 ): object {
   return { event, source, id: message.id, deliveries }
-}
-
-function info(event: string, text: string): LogLine {
-  return { level: 'info', object: { event }, text }
 }
 
 function nameOf(message: InboxMessage): string {

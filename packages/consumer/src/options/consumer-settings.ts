@@ -37,7 +37,7 @@ const OPTIONS = [
     'prefetch',
   ],
   ...['order', 'acknowledge', 'retry', 'localRetries', 'localDelayMs', 'holdMs', 'handleTimeoutMs'],
-  ...['deadLetters', 'deadLetterTopic', 'dedup', 'dedupRetentionMs', 'key', 'logger', 'signal'],
+  ...['deadLetters', 'deadLetterTopic', 'dedup', 'retentionMs', 'key', 'logger', 'signal'],
 ]
 
 /** How the handler's work becomes durable. */
@@ -69,7 +69,7 @@ export interface ConsumerSettings {
   readonly deadLetters: { readonly publisher: Publisher; readonly topic: string } | undefined
   readonly dedup: readonly DedupStore[]
   /** If undefined, each store uses its own retention. */
-  readonly dedupRetentionMs: number | undefined
+  readonly retentionMs: number | undefined
   readonly keyOf: KeyExtractor<InboxMessage>
   readonly work: WorkSettings
   readonly handler: (...args: never[]) => unknown
@@ -109,7 +109,7 @@ export function checkConsumerOptions(options: object): ConsumerSettings {
     handleTimeoutMs: timeoutOption(check, propertyOf(options, 'handleTimeoutMs')),
     deadLetters: deadLettersOption(check, options, { source, work, name }),
     dedup: dedupOption(check, propertyOf(options, 'dedup'), work),
-    dedupRetentionMs: retentionOption(check, propertyOf(options, 'dedupRetentionMs')),
+    retentionMs: retentionOption(check, propertyOf(options, 'retentionMs')),
     keyOf: check.callback<KeyExtractor<InboxMessage>>('key') ?? messageId(),
     log: consumerLog(name, loggerOption(check, propertyOf(options, 'logger') as never)),
     signal: check.signal('signal'),
@@ -223,7 +223,7 @@ function deadLettersOption(
 
 function retentionOption(check: OptionChecker, retentionMs: unknown): number | undefined {
   if (retentionMs === undefined) return undefined
-  return check.milliseconds('dedupRetentionMs', { min: 1000, max: LIMITS.durationMs, default: days(1) })
+  return check.milliseconds('retentionMs', { min: 1000, max: LIMITS.durationMs, default: days(1) })
 }
 
 function dedupOption(check: OptionChecker, dedup: unknown, work: WorkSettings): readonly DedupStore[] {

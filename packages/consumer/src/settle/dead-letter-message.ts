@@ -1,5 +1,5 @@
 import type { OutboxMessage } from '@txbox/core'
-import { reasonOf, uuidV7 } from '@txbox/core/internal'
+import { jsonOf, reasonOf, textOf, uuidV7 } from '@txbox/core/internal'
 import type { DeliverySlot } from '../receive/delivery-slot.ts'
 
 const ERROR_CHARACTERS = 1000
@@ -8,16 +8,15 @@ const ERROR_CHARACTERS = 1000
 export function deadLetterMessage(slot: DeliverySlot, topic: string, error: unknown): OutboxMessage {
   const { message } = slot
   const { bytes, contentType } = encoded(message.payload)
-  const text = (): string => new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   const { key } = slot.delivery
-  return {
+  const letter: OutboxMessage = {
     id: isText(message.id) ? message.id : uuidV7(),
     topic,
     ...(isText(message.type) ? { type: message.type } : {}),
     ...(key === undefined ? {} : { key }),
     payload: bytes,
-    text,
-    json: <P>() => JSON.parse(text()) as P,
+    text: () => textOf(letter),
+    json: <P>() => jsonOf(letter) as P,
     contentType,
     headers: {
       ...message.headers,
@@ -29,6 +28,7 @@ export function deadLetterMessage(slot: DeliverySlot, topic: string, error: unkn
     createdAt: createdAt(message),
     attempt: 1,
   }
+  return letter
 }
 
 function encoded(payload: unknown): { bytes: Uint8Array; contentType: string } {
@@ -36,11 +36,11 @@ function encoded(payload: unknown): { bytes: Uint8Array; contentType: string } {
   if (typeof payload === 'string') {
     return { bytes: new TextEncoder().encode(payload), contentType: 'text/plain; charset=utf-8' }
   }
-  return { bytes: new TextEncoder().encode(jsonOf(payload)), contentType: 'application/json' }
+  return { bytes: new TextEncoder().encode(jsonText(payload)), contentType: 'application/json' }
 }
 
 /** A payload that cannot be written as JSON did not come from JSON. Its dead letter has everything except the payload. */
-function jsonOf(payload: unknown): string {
+function jsonText(payload: unknown): string {
   try {
     return JSON.stringify(payload) ?? 'null'
   } catch {

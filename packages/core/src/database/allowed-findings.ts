@@ -1,4 +1,5 @@
 import type { Finding } from '../ports/inspection-store.ts'
+import { isCausedBy } from '../errors/causes.ts'
 import { propertyOf } from '../errors/property-of.ts'
 import { reasonOf } from '../errors/reason-of.ts'
 
@@ -20,8 +21,7 @@ export async function allowedFindings(
   try {
     return await find()
   } catch (error) {
-    const codes = [propertyOf(error, 'code'), propertyOf(propertyOf(error, 'cause'), 'code')]
-    if (!codes.some((code) => NO_PRIVILEGE.has(code))) throw error
+    if (!isCausedBy(error, (at) => NO_PRIVILEGE.has(propertyOf(at, 'code')))) throw error
     const advice =
       'Grant the user the privileges of the role txbox_viewer, which docs/privileges of txbox lists, or connect as the owner ' +
       'of the tables.'

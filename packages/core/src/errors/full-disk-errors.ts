@@ -1,3 +1,4 @@
+import { isCausedBy } from './causes.ts'
 import { propertyOf } from './property-of.ts'
 import { reasonOf } from './reason-of.ts'
 
@@ -20,20 +21,9 @@ const NUMBERS: ReadonlySet<unknown> = new Set([1021, 1114, 20])
 const NUMBERS_WITH_REASON: ReadonlySet<unknown> = new Set([1030, 3, 1026])
 const NO_SPACE = /\b(?:error|errno|Errcode):? (?:28|122)\b|No space left on device|Disk quota exceeded/i
 
-/** The maximum depth of causes that are searched. */
-const CAUSE_LEVELS = 10
-
 /** Returns whether this error, or one of its causes, is the report of a database that its disk is full. */
 export function isFullDisk(error: unknown): boolean {
-  for (let at = error, level = 0; at !== undefined && at !== null && level < CAUSE_LEVELS; level++) {
-    if (isFullDiskItself(at)) return true
-    // Libraries keep the driver's error as `cause`, Sequelize 6 as `parent`, and Prisma in `meta`.
-    at =
-      propertyOf(at, 'cause') ??
-      propertyOf(at, 'parent') ??
-      propertyOf(propertyOf(at, 'meta'), 'driverAdapterError')
-  }
-  return false
+  return isCausedBy(error, isFullDiskItself)
 }
 
 /** Prisma keeps the server's code as `originalCode`. */

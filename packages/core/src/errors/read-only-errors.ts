@@ -1,3 +1,4 @@
+import { withCauses } from './causes.ts'
 import { propertyOf } from './property-of.ts'
 
 /*
@@ -15,22 +16,14 @@ const OF_SERVER = 1836
 const OF_OPTION = 1290
 const READ_ONLY_OPTION = /--(?:super[-_])?read[-_]only\b/
 
-/** The maximum depth of causes that are searched. */
-const CAUSE_LEVELS = 10
-
 /**
  * Returns what refuses to write according to this error or one of its causes: `'server'`, or `'transaction'` if the
  * server may accept writes in other transactions.
  */
 export function readOnlyPart(error: unknown): 'server' | 'transaction' | undefined {
-  for (let at = error, level = 0; at !== undefined && at !== null && level < CAUSE_LEVELS; level++) {
+  for (const at of withCauses(error)) {
     const part = partItself(at)
     if (part !== undefined) return part
-    // Libraries keep the driver's error as `cause`, Sequelize 6 as `parent`, and Prisma in `meta`.
-    at =
-      propertyOf(at, 'cause') ??
-      propertyOf(at, 'parent') ??
-      propertyOf(propertyOf(at, 'meta'), 'driverAdapterError')
   }
   return undefined
 }

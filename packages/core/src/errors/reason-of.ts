@@ -1,5 +1,6 @@
 import { oneLine } from '../text/one-line.ts'
 import { nameOf } from '../text/name-of.ts'
+import { aggregatedErrors } from './causes.ts'
 import { propertyOf } from './property-of.ts'
 
 /** The maximum depth of causes that are followed. */
@@ -45,16 +46,12 @@ function messageOf(error: unknown, limitCharacters: number): string {
   return name === '' ? nameOf(error) : oneLine(name, limitCharacters)
 }
 
-function causesOf(error: unknown): unknown[] {
+function causesOf(error: unknown): readonly unknown[] {
   const cause = propertyOf(error, 'cause')
-  const several = propertyOf(error, 'errors')
-  const errors: unknown[] = []
-  try {
-    if (Array.isArray(several)) errors.push(...several.slice(0, AGGREGATED_ERRORS))
-  } catch {
-    // A list that cannot be read adds nothing.
-  }
-  return cause === undefined || cause === null ? errors : [cause, ...errors]
+  return [
+    ...(cause === undefined || cause === null ? [] : [cause]),
+    ...aggregatedErrors(error, AGGREGATED_ERRORS),
+  ]
 }
 
 function withoutPasswords(text: string, limitCharacters: number): string {

@@ -29,6 +29,10 @@ export interface LoggedEvents<Events extends { error: { error: unknown } }> {
   readonly over: (kind: string) => void
   /** Writes the counts of repeated lines that have not been written yet. */
   readonly end: () => void
+  /** Writes that the work has started, unless it runs already. */
+  readonly started: (text: string, about?: object) => void
+  /** Writes the counts of repeated lines, and, if the work runs, that it has stopped. */
+  readonly stopped: (text: string, about?: object) => void
 }
 
 /**
@@ -63,7 +67,22 @@ export function loggedEvents<Events extends { error: { error: unknown } }>(
       })
     }
   }
-  return { events, write, over: (kind) => trouble.over(kind), end: () => trouble.end() }
+  let runs = false
+  const ran = (now: boolean, event: string, text: string, about?: object): void => {
+    if (runs !== now) log({ level: 'info', object: { event, ...about }, text })
+    runs = now
+  }
+  return {
+    events,
+    write,
+    over: (kind) => trouble.over(kind),
+    end: () => trouble.end(),
+    started: (text, about) => ran(true, 'started', text, about),
+    stopped(text, about) {
+      trouble.end()
+      ran(false, 'stopped', text, about)
+    },
+  }
 }
 
 function repeated(line: LogLine, times: number, withinMs: number): LogLine {

@@ -82,9 +82,9 @@ export interface OutboxMessage {
   readonly key?: string
   /** Exactly the bytes that `outbox.publish` stored. */
   readonly payload: Uint8Array
-  /** The payload decoded as UTF-8. @throws {TypeError} when it is not UTF-8. */
+  /** The payload decoded as UTF-8, with its byte order mark, if any. @throws {InvalidMessageError} when it is not UTF-8. */
   text(): string
-  /** The payload parsed as JSON. @throws {SyntaxError | TypeError} when the payload is not JSON. */
+  /** The payload parsed as JSON. @throws {InvalidMessageError} when it is not JSON; the error does not quote the payload. */
   json<P = unknown>(): P
   readonly contentType: string
   readonly headers: Readonly<Record<string, string>>

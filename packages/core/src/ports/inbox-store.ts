@@ -44,7 +44,7 @@ export type ClaimResult =
    * `result` are those of the live claim; `claimBatch` returns them only if one of its own claims has either.
    */
   | {
-      readonly status: 'taken'
+      readonly status: 'duplicate'
       readonly firstProcessedAt: Date
       readonly correlationId: string | undefined
       readonly contentHash: Uint8Array | undefined
@@ -58,10 +58,10 @@ export type ClaimResult =
  *
  * - One statement decides a claim: it inserts the claim if the key has none. A claim whose retention has passed, by the
  *   database's clock at the time of the statement, counts as absent. The statement waits while another transaction has
- *   a claim of the same key that is neither committed nor rolled back. The result is `'taken'` only if the live claim
+ *   a claim of the same key that is neither committed nor rolled back. The result is `'duplicate'` only if the live claim
  *   is committed or the transaction's own. A live duplicate takes no row lock, writes nothing and leaves the
  *   transaction usable.
- * - A conflict for which the database asks for a retry is a `TransactionConflictError`, never `'taken'`.
+ * - A conflict for which the database asks for a retry is a `TransactionConflictError`, never `'duplicate'`.
  * - Outside a transaction, every method throws `NotInTransactionError`, and nothing is written.
  */
 export interface InboxStore {

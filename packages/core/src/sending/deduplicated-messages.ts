@@ -50,7 +50,7 @@ export class DeduplicatedMessages {
   async store(
     session: Session,
     messages: readonly IdentifiedMessage[],
-    append: (first: readonly NewStoredMessage[]) => Promise<void>,
+    append: (session: Session, first: readonly NewStoredMessage[]) => Promise<void>,
   ): Promise<readonly SendOutcome[]> {
     const sends = messages.map(({ stored, identity }) => ({ messageId: stored.id, identity }))
     const history = { ...this.#history, windowMs: this.#rules.windowMs }
@@ -58,7 +58,7 @@ export class DeduplicatedMessages {
     const first = messages.filter((_, index) => !outcomes[index]!.duplicate).map(({ stored }) => stored)
     if (first.length === 0) return outcomes
     try {
-      await append(first)
+      await append(session, first)
     } catch (error) {
       throw await afterForgetting(this.#inbox, session, { ...history, keys }, error)
     }

@@ -66,7 +66,7 @@ export async function claimSends(
     const taken = new Map<string, string>()
     for (const [index, { key }] of claims.entries()) {
       const result = results[index]!
-      if (result.status === 'taken') taken.set(key, firstMessageOf(result, consumer))
+      if (result.status === 'duplicate') taken.set(key, firstMessageOf(result, consumer))
     }
     const { outcomes, kept } = taken.size === 0 ? decided : replay(sends, taken)
     const unneeded = won.filter((key) => !kept.has(key))
@@ -140,7 +140,7 @@ function replay(
   return { outcomes, kept }
 }
 
-function firstMessageOf({ result }: Extract<ClaimResult, { status: 'taken' }>, consumer: string): string {
+function firstMessageOf({ result }: Extract<ClaimResult, { status: 'duplicate' }>, consumer: string): string {
   if (result !== undefined) return result
   throw new SchemaError(
     `The inbox table has a claim of the consumer '${consumer}' without a message id, so it was not written by txbox. ` +

@@ -8,6 +8,7 @@ import { nameOf } from '../text/name-of.ts'
 import type { NewStoredMessage } from '../ports/outbox-store.ts'
 import type { BacklogMessage } from '../ports/relay-store.ts'
 import { reasonOf } from '../errors/reason-of.ts'
+import { payloadForm } from '../payload.ts'
 import { SHARDS } from './shards.ts'
 import { uuidV7 } from '../messages/uuid-v7.ts'
 
@@ -138,7 +139,7 @@ class MessageEncoder {
   }
 
   #payloadText(payload: unknown, contentType: string): string {
-    if (!isJson(contentType)) {
+    if (payloadForm(contentType) !== 'json') {
       if (typeof payload !== 'string' || !payload.isWellFormed()) {
         const what = `the payload of content type '${oneLine(contentType)}'`
         throw this.#invalid(what, 'well-formed text or a Uint8Array', payload)
@@ -213,11 +214,6 @@ function describe(value: unknown): string {
     // It is not a date, whatever its prototype is, or it is an invalid one.
     return nameOf(value)
   }
-}
-
-/** Whether a payload of this content type is JSON. */
-export function isJson(contentType: string): boolean {
-  return /^[^;]*[/+]json\s*(;|$)/i.test(contentType)
 }
 
 /** Returns the shard of a key. Messages without a key are distributed over all shards in turn. */

@@ -5,6 +5,7 @@
  * https://mariadb.com/kb/en/mariadb-error-code-reference/
  */
 import {
+  isCausedBy,
   isClusterConflict,
   isFullDisk,
   isMysqlConflict,
@@ -12,12 +13,10 @@ import {
   readOnlyPart,
 } from '@txbox/core/internal'
 import {
-  NETWORK_CODES,
-  PRISMA_NETWORK_CODES,
+  CONNECTION_CODES,
   accessRefused,
   conflict,
   fullDisk,
-  isCausedBy,
   isConflictCausedBy,
   isFullPool,
   isTxboxConflict,
@@ -94,8 +93,7 @@ const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([
   'HANDSHAKE_NO_SSL_SUPPORT',
   'HANDSHAKE_SSL_ERROR',
   'PROTOCOL_SEQUENCE_TIMEOUT',
-  ...NETWORK_CODES,
-  ...PRISMA_NETWORK_CODES,
+  ...CONNECTION_CODES,
 ])
 /** Errors of mysql2 without a specific code. Knex puts the statement and a hyphen before the message. */
 const UNAVAILABLE_MESSAGES =

@@ -8,8 +8,8 @@ import {
   CLAIM_ROUNDS,
   SAVING_RESULT,
   claimGone,
+  duplicateClaim,
   hasExtras,
-  takenClaim,
   unsettledClaim,
   type Row,
 } from '@txbox/sql/stores'
@@ -56,7 +56,7 @@ export class MysqlInboxStore implements InboxStore {
     try {
       if (statements.canProbe) {
         const { rows } = await statements.send(this.#sql(session).readNoWait, keyOf(claim))
-        if (columns.flag(rows[0], 'live')) return takenClaim(columns, rows[0]!)
+        if (columns.flag(rows[0], 'live')) return duplicateClaim(columns, rows[0]!)
       }
       return await this.#claim(session, claim, statements)
     } catch (error) {
@@ -93,7 +93,7 @@ export class MysqlInboxStore implements InboxStore {
 
       const { rows } = await send(sql.read, key)
       const found = rows[0]
-      if (found !== undefined && columns.flag(found, 'live')) return takenClaim(columns, found)
+      if (found !== undefined && columns.flag(found, 'live')) return duplicateClaim(columns, found)
       if (found !== undefined) {
         const renewed = await send(extras ? sql.renewWith : sql.renew, [...rest, ...key])
         if (renewed.affected > 0) {
@@ -197,7 +197,7 @@ export class MysqlInboxStore implements InboxStore {
       const isOwn = columns.flag(row, 'is_own')
       return isOwn
         ? { status: 'won', processedAt: columns.date(row, 'processed_at') }
-        : takenClaim(columns, row)
+        : duplicateClaim(columns, row)
     })
     if (results.some(({ status }) => status === 'won')) (session as MysqlSession).marked = mark
     else mark?.end()

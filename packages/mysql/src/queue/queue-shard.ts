@@ -185,7 +185,7 @@ export class QueueShard {
       return {
         place: placeOf(row),
         orderKey,
-        attempts: columns.number(row, 'attempts'),
+        receives: columns.number(row, 'attempts'),
         timeouts: timeoutsSoFar(row),
         first: head?.first,
         flight: head?.flight,

@@ -4,14 +4,12 @@
  * if there is no connection by the message of the driver.
  */
 import { DatabaseAccessError, InvalidMessageError, TransactionAbortedError } from '@txbox/core'
-import { isFullDisk, isPostgresConflict, propertyOf, readOnlyPart } from '@txbox/core/internal'
+import { isCausedBy, isFullDisk, isPostgresConflict, propertyOf, readOnlyPart } from '@txbox/core/internal'
 import {
-  NETWORK_CODES,
-  PRISMA_NETWORK_CODES,
+  CONNECTION_CODES,
   accessRefused,
   conflict,
   fullDisk,
-  isCausedBy,
   isConflictCausedBy,
   isFullPool,
   isTxboxConflict,
@@ -47,12 +45,11 @@ export const UNTRANSLATABLE = '22P05'
 
 /**
  * The server was shut down, has crashed or is starting up; the connection was idle for too long; there are too many
- * connections. Also error codes of Node.js.
+ * connections.
  */
 const UNAVAILABLE: ReadonlySet<unknown> = new Set([
   ...['57P01', '57P02', '57P03', '57P05', IDLE_IN_TRANSACTION, '53300'],
-  ...NETWORK_CODES,
-  ...PRISMA_NETWORK_CODES,
+  ...CONNECTION_CODES,
   // Codes of postgres.js.
   ...['CONNECTION_CLOSED', 'CONNECTION_DESTROYED', 'CONNECTION_ENDED', 'CONNECT_TIMEOUT'],
 ])

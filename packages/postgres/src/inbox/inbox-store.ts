@@ -6,8 +6,8 @@ import {
   CLAIM_ROUNDS,
   SAVING_RESULT,
   claimGone,
+  duplicateClaim,
   hasExtras,
-  takenClaim,
   unsettledClaim,
 } from '@txbox/sql/stores'
 import { inTurnOfConnection } from '@txbox/sql/transactions'
@@ -51,7 +51,7 @@ export class PostgresInboxStore implements InboxStore {
 
       const { rows } = await execute(session, CLAIMING, this.#sql.read, key)
       const found = rows[0]
-      if (found !== undefined && columns.flag(found, 'live')) return takenClaim(columns, found)
+      if (found !== undefined && columns.flag(found, 'live')) return duplicateClaim(columns, found)
       if (!free) return { status: 'in-flight' }
       const renew = extras ? this.#sql.renewWith : this.#sql.renew
       if (found !== undefined && (await write(session, CLAIMING, renew, values)) > 0) {
@@ -107,7 +107,7 @@ export class PostgresInboxStore implements InboxStore {
         const [key, state] = [columns.text(row, 'key'), columns.text(row, 'state')]
         if (state === 'won')
           results.set(key, { status: 'won', processedAt: columns.date(row, 'processed_at') })
-        if (state === 'taken') results.set(key, takenClaim(columns, row))
+        if (state === 'duplicate') results.set(key, duplicateClaim(columns, row))
         if (state === 'in-flight') results.set(key, { status: 'in-flight' })
       }
       left = left.filter((claim) => !results.has(claim.key))

@@ -14,7 +14,7 @@ export function candidateOf(row: Row): QueueCandidate {
   return {
     place: columns.text(row, 'place'),
     orderKey: columns.optionalText(row, 'order_key'),
-    attempts: columns.number(row, 'attempts'),
+    receives: columns.number(row, 'attempts'),
     timeouts: columns.number(row, 'timeouts'),
     first: columns.optionalText(row, 'first'),
     flight: columns.optionalText(row, 'flight'),

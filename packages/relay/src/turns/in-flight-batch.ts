@@ -1,8 +1,7 @@
 import { PublishTimeoutError, type OutboxMessage, type PublishResult, type Publisher } from '@txbox/core'
 import type { BacklogMessage } from '@txbox/core/ports'
-import { oneLine, type EventListeners } from '@txbox/core/internal'
+import { jsonOf, oneLine, textOf, type EventListeners } from '@txbox/core/internal'
 import type { HeldShard } from '../leases/held-shard.ts'
-import { ReadablePayload } from './readable-payload.ts'
 import type { RelayEvents } from '../options/relay.ts'
 import { EarlyAnswers, PublishQueue, checkResults } from './key-order.ts'
 import type { SuspectLane } from './suspect-lane.ts'
@@ -206,7 +205,7 @@ export class InFlightBatch {
 }
 
 /** A message of the backlog as a publisher receives it. */
-class RelayedMessage extends ReadablePayload implements OutboxMessage {
+class RelayedMessage implements OutboxMessage {
   readonly id: string
   readonly topic: string
   declare readonly type?: string
@@ -219,7 +218,6 @@ class RelayedMessage extends ReadablePayload implements OutboxMessage {
   readonly attempt: number
 
   constructor(stored: BacklogMessage) {
-    super()
     this.id = stored.id
     this.topic = stored.topic
     if (stored.type !== undefined) this.type = stored.type
@@ -230,6 +228,14 @@ class RelayedMessage extends ReadablePayload implements OutboxMessage {
     if (stored.correlationId !== undefined) this.correlationId = stored.correlationId
     this.createdAt = stored.createdAt
     this.attempt = stored.attempts + 1
+  }
+
+  text(): string {
+    return textOf(this)
+  }
+
+  json<P = unknown>(): P {
+    return jsonOf(this) as P
   }
 }
 

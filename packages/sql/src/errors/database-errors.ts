@@ -6,7 +6,7 @@ import {
   isTxboxError,
   type TxboxError,
 } from '@txbox/core'
-import { propertyOf, reasonOf } from '@txbox/core/internal'
+import { NETWORK_CODES, propertyOf, reasonOf, withCauses } from '@txbox/core/internal'
 
 /** Translates and classifies the errors of one database. */
 export interface DatabaseErrors {
@@ -32,22 +32,8 @@ export interface Meaning {
   readonly message: string
 }
 
-/** The error codes by which Node.js reports that there is no connection. */
-export const NETWORK_CODES = [
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'ECONNABORTED',
-  'EPIPE',
-  'ETIMEDOUT',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'ENOENT',
-] as const
-
-/** Prisma: the server cannot be reached, answers too late, or has closed the connection. */
-export const PRISMA_NETWORK_CODES = ['P1001', 'P1002', 'P1008', 'P1017'] as const
+/** The codes by which Node.js, `fetch` and Prisma report that there is no connection. ENOENT: there is no such Unix socket. */
+export const CONNECTION_CODES = [...NETWORK_CODES, 'ENOENT', 'P1001', 'P1002', 'P1008', 'P1017'] as const
 
 /** The errors of Knex and Sequelize, without a code, when no connection of their pool becomes free in time. */
 const FULL_POOL: ReadonlySet<unknown> = new Set([
@@ -64,9 +50,6 @@ const CONFLICT = 'TXBOX_TRANSACTION_CONFLICT'
 
 /** The maximum number of characters of the server's message that an error message quotes. */
 const QUOTED_CHARACTERS = 300
-
-/** The maximum depth of causes that are searched. */
-const CAUSE_LEVELS = 10
 
 export function conflict(quoted: string): Meaning {
   return {
@@ -179,23 +162,4 @@ export function isConflictCausedBy(error: unknown, holds: (error: object) => boo
     if (isTxboxError(at) && !isTxboxConflict(at)) return false
   }
   return false
-}
-
-/** Returns whether `holds` is true for the error or one of its causes. */
-export function isCausedBy(error: unknown, holds: (error: object) => boolean): boolean {
-  for (const at of withCauses(error)) if (holds(at)) return true
-  return false
-}
-
-function* withCauses(error: unknown): Generator<object> {
-  for (let at = error, level = 0; typeof at === 'object' && at !== null && level < CAUSE_LEVELS; level++) {
-    yield at
-    at = causeOf(at)
-  }
-}
-
-/** Libraries keep the driver's error as `cause`, Sequelize 6 as `parent`, and Prisma in `meta`. */
-function causeOf(error: object): unknown {
-  const meta = propertyOf(error, 'meta')
-  return propertyOf(error, 'cause') ?? propertyOf(error, 'parent') ?? propertyOf(meta, 'driverAdapterError')
 }

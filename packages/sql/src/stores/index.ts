@@ -13,8 +13,8 @@ export {
   CLAIM_ROUNDS,
   SAVING_RESULT,
   claimGone,
+  duplicateClaim,
   hasExtras,
-  takenClaim,
   unsettledClaim,
 } from './inbox/claims.ts'
 export {

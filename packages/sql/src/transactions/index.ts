@@ -1,11 +1,9 @@
 /* How a database package uses the transactions, connections and roots of the user's library. */
 export { inTurnOfConnection } from './resolver/connection-turns.ts'
 export {
-  NETWORK_CODES,
-  PRISMA_NETWORK_CODES,
+  CONNECTION_CODES,
   accessRefused,
   conflict,
-  isCausedBy,
   isConflictCausedBy,
   isTxboxConflict,
   fullDisk,

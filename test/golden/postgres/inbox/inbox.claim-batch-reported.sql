@@ -40,7 +40,7 @@ with input as materialized (
 select input.key,
   case
     when inserted.key is not null or renewed.key is not null then 'won'
-    when present.expires_at > pg_catalog.clock_timestamp() then 'taken'
+    when present.expires_at > pg_catalog.clock_timestamp() then 'duplicate'
     when not input.free then 'in-flight'
     else 'unsettled'
   end as state,

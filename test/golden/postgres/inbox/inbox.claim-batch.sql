@@ -40,7 +40,7 @@ with input as materialized (
 select input.key,
   case
     when inserted.key is not null or renewed.key is not null then 'won'
-    when present.expires_at > pg_catalog.clock_timestamp() then 'taken'
+    when present.expires_at > pg_catalog.clock_timestamp() then 'duplicate'
     else 'unsettled'
   end as state,
   pg_catalog.floor(pg_catalog.date_part('epoch', nullif(nullif(coalesce(inserted.processed_at, renewed.processed_at, present.processed_at), 'infinity'::timestamptz), '-infinity'::timestamptz)) * 1000::double precision)::bigint::text as processed_at,

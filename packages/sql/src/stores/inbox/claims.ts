@@ -11,9 +11,9 @@ export const CLAIM_ROUNDS = 20
 export const CLAIMING = 'claiming the message in the inbox'
 
 /** Returns the result for a key whose claim is live, from the row of the claim. */
-export function takenClaim(read: RowReader, row: Row): ClaimResult {
+export function duplicateClaim(read: RowReader, row: Row): ClaimResult {
   return {
-    status: 'taken',
+    status: 'duplicate',
     firstProcessedAt: read.date(row, 'processed_at'),
     correlationId: read.optionalText(row, 'correlation_id'),
     contentHash: hashOf(read.optionalText(row, 'content_hash')),

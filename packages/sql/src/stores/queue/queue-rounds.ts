@@ -6,7 +6,7 @@ export interface QueueCandidate {
   /** The key, if the message is part of the order of its key. */
   readonly orderKey: string | undefined
   /** The number of receives so far. */
-  readonly attempts: number
+  readonly receives: number
   /**
    * How often in a row the visibility timeout has passed without a settlement, including the current receive if its
    * timeout has passed.
@@ -123,7 +123,7 @@ export function queueRound(
     return flight === undefined || flight === place || (!isFlightLive && unlocked.has(flight))
   }
   const next = candidates.filter(isNext)
-  const worn = next.filter(({ attempts }) => attempts >= how.maxReceives)
+  const worn = next.filter(({ receives }) => receives >= how.maxReceives)
   const buried = buriedAtOnce(worn)
   const taken = handedOut(
     next.filter((candidate) => !worn.includes(candidate)),

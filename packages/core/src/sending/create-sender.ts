@@ -1,0 +1,47 @@
+import { DeduplicatedMessages, refuseDeduplicationIds } from './deduplicated-messages.ts'
+import { deduplicationRules, type DeduplicationOptions, type SendHistory } from './deduplication.ts'
+import { encodeMessages, type SendingCall } from './encode-messages.ts'
+import type { NewMessage } from '../messages/messages.ts'
+import type { StoredId } from '../messages/stored-id.ts'
+import type { DatabasePorts } from '../ports/database-ports.ts'
+import type { NewStoredMessage } from '../ports/outbox-store.ts'
+import type { Session } from '../ports/session.ts'
+
+/** A message without the fields that only some senders have. */
+type Sendable = Pick<NewMessage, 'deduplicationId'>
+
+/** Stores one message or several in the transaction `tx`: what `publish` of an outbox and `send` of a queue do. */
+type Sender = (tx: object, message: Sendable | readonly Sendable[]) => Promise<StoredId | readonly StoredId[]>
+
+interface SenderOptions {
+  readonly ports: DatabasePorts
+  readonly call: SendingCall & SendHistory
+  readonly deduplication: DeduplicationOptions | undefined
+  /** Refuses messages before anything is written. */
+  readonly check?: ((messages: readonly NewStoredMessage[]) => void) | undefined
+  readonly append: (session: Session, messages: readonly NewStoredMessage[]) => Promise<void>
+}
+
+/** @throws {InvalidOptionError} for a wrong `deduplication`. */
+export function createSender(
+  where: string,
+  { ports, call, deduplication, check, append }: SenderOptions,
+): Sender {
+  const deduplicated =
+    deduplication === undefined
+      ? undefined
+      : new DeduplicatedMessages(ports.inbox, deduplicationRules(where, deduplication), call)
+
+  return async (tx, message) => {
+    const messages: readonly Sendable[] = Array.isArray(message) ? message : [message as Sendable]
+    const stored = encodeMessages(call, messages)
+    check?.(stored)
+    const identified = deduplicated?.identify(messages, stored)
+    if (identified === undefined) refuseDeduplicationIds(call, messages)
+    const session = await ports.bind(tx)
+    let ids: readonly StoredId[] = stored.map(({ id }) => ({ id, duplicate: false }))
+    if (identified !== undefined) ids = await deduplicated!.store(session, identified, append)
+    else if (stored.length > 0) await append(session, stored)
+    return Array.isArray(message) ? ids : ids[0]!
+  }
+}
