@@ -8,9 +8,11 @@ export function canAsk(): boolean {
 /** Asks a yes-or-no question. Ctrl-C, Ctrl-D and any other answer mean no. */
 export async function agreed(question: string): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
-  const closed = new Promise<string>((resolve) => terminal.once('close', () => resolve('')))
   try {
-    const answer = await Promise.race([terminal.question(`${question} [y/N] `), closed])
+    const answer = await new Promise<string>((resolve, reject) => {
+      terminal.once('close', () => resolve(''))
+      terminal.question(`${question} [y/N] `).then(resolve, reject)
+    })
     return /^y(es)?$/i.test(answer.trim())
   } finally {
     terminal.close()

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Finding } from '@txbox/core/ports'
-import { reasonOf } from '@txbox/core/internal'
+import { reasonOf, within } from '@txbox/core/internal'
 import type { Client } from 'pg'
 
 const TIMEOUT_MS = 3000
@@ -30,10 +30,8 @@ export async function probeListen(ClientOfPg: typeof Client, url: string): Promi
   })
   try {
     await Promise.all([listener.connect(), notifier.connect()])
-    const notified = new Promise<boolean>((resolve) => {
-      listener.once('notification', () => resolve(true))
-      setTimeout(resolve, TIMEOUT_MS, false).unref()
-    })
+    const arrived = new Promise<boolean>((resolve) => listener.once('notification', () => resolve(true)))
+    const notified = within(arrived, TIMEOUT_MS, () => false, { ref: false })
     await listener.query(`listen ${channel}`)
     await notifier.query(`notify ${channel}`)
     return (await notified)

@@ -1,5 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises'
-import { RepeatedTrouble } from '@txbox/core/internal'
+import { RepeatedTrouble, within } from '@txbox/core/internal'
 import { createRelay, type Publisher, type Relay } from '@txbox/relay'
 import { connectDatabase, type CommandDatabase, type DatabaseOptions } from './connect-database.ts'
 import { createPublisher } from './create-publisher.ts'
@@ -97,7 +96,7 @@ async function answerProbes(
  * close.
  */
 async function closeWithin(ms: number, closing: Promise<void>): Promise<void> {
-  const late = await Promise.race([closing, pause(ms, 'late', { ref: false })])
+  const late = await within(closing, ms, () => 'late', { ref: false })
   if (late === 'late') setTimeout(() => process.exit(), ms).unref()
 }
 
@@ -133,13 +132,10 @@ async function drain(
   log: Log,
 ): Promise<void> {
   const draining = relay.drain()
-  draining.catch(() => undefined)
-  const finished = new AbortController()
-  const late =
+  const counts =
     timeoutSeconds === undefined
-      ? []
-      : [pause(timeoutSeconds * 1000, undefined, { signal: finished.signal }).catch(() => undefined)]
-  const counts = await Promise.race([draining, ...late]).finally(() => finished.abort())
+      ? await draining
+      : await within(draining, timeoutSeconds * 1000, () => undefined)
   if (counts === undefined) {
     const lag = await lagText(inspection)
     throw new Error(`The outbox is not drained after ${timeoutSeconds} s: ${lag}.`)

@@ -1,6 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { InspectionStore } from '@txbox/core/ports'
-import { reasonOf } from '@txbox/core/internal'
+import { reasonOf, within } from '@txbox/core/internal'
 import type { Publisher, Relay } from '@txbox/relay'
 import type { Health, HealthChecks } from './health-server.ts'
 
@@ -60,7 +59,7 @@ export class RelayReadiness implements HealthChecks {
     const stale = this.#known === undefined || now - this.#known.at >= CHECK_EVERY_MS
     if (stale && now - this.#checkedAt >= CHECK_EVERY_MS) this.#check()
     if (this.#known === undefined && this.#checking !== undefined) {
-      await Promise.race([this.#checking, pause(PROBE_TIMEOUT_MS, undefined, { ref: false })])
+      await within(this.#checking, PROBE_TIMEOUT_MS, () => undefined, { ref: false })
     }
     if (this.#publisher.check === undefined && this.#known === undefined) return OK
     return this.#known?.up === true ? OK : { ok: false, reason: NOT_PUBLISHING }

@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type {
   BlockingKey,
   BoundedCount,
@@ -7,7 +6,7 @@ import type {
   QueueFigures,
   StatusFigures,
 } from '@txbox/core/ports'
-import { readableDuration, readableNumber } from '@txbox/core/internal'
+import { pause, readableDuration, readableNumber } from '@txbox/core/internal'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
 import { listed, shortened, table } from './layout.ts'
 import { counted, paint, write, writeJson } from './terminal.ts'
@@ -50,7 +49,7 @@ async function watch(inspection: InspectionStore, seconds: number, json: boolean
   const refreshing = async (): Promise<void> => {
     while (!signal.aborted) {
       await show(inspection, json, process.stdout.isTTY && !json ? CLEAR_SCREEN : '')
-      await pause(seconds * 1000, undefined, { signal }).catch(() => undefined)
+      await pause(seconds * 1000, signal)
     }
   }
   await untilSignal(refreshing(), () => stopping.abort())

@@ -1,5 +1,5 @@
 import { PermanentError, type Delivery } from '@txbox/core'
-import { Deadline } from '@txbox/core/internal'
+import { Deadline, within } from '@txbox/core/internal'
 import { BatchDispatcher } from './handle/batch-dispatcher.ts'
 import { Conclusion } from './settle/conclusion.ts'
 import type { ConsumerFigures } from './options/consumer.ts'
@@ -12,7 +12,6 @@ import { HeldDeliveries } from './receive/held-deliveries.ts'
 import { Handling } from './handle/handling.ts'
 import { Intake } from './receive/intake.ts'
 import { Outage } from './receive/outage.ts'
-import { wait } from './receive/wait.ts'
 
 /** The share of the stop time that is reserved for returning deliveries to the source, and its maximum. */
 const RETURN_TIME = { share: 0.25, maxMs: 1000 }
@@ -102,9 +101,9 @@ export class ConsumerRun {
       void this.#conclusion.giveBack(slot, { delayMs: 0, counted, error: slot.failure?.error ?? stopped() })
     }
     const isEmpty = this.#held.until(() => this.#held.size === 0)
-    await Promise.race([isEmpty, this.#givesUp.passed])
+    await this.#givesUp.waitFor(isEmpty)
     for (const { call } of this.#held.slots) call?.giveUp(stopped())
-    await Promise.race([isEmpty, this.#ends.passed])
+    await this.#ends.waitFor(isEmpty)
     this.#givesUp.clear()
     await this.#close(isEmpty)
     this.#ends.clear()
@@ -115,14 +114,12 @@ export class ConsumerRun {
   async #close(isEmpty: Promise<void>): Promise<void> {
     const { source, log } = this.#settings
     const disconnecting = new AbortController()
-    const { signal } = disconnecting
-    const closed = this.#intake.close(signal)
-    const late = this.#ends.passed.then(() => wait(GRACE_MS, signal))
-    await Promise.race([closed, late, wait(CLOSE_MS, signal)])
+    const closed = this.#intake.close(disconnecting.signal)
+    await within(this.#ends.waitFor(closed, GRACE_MS), CLOSE_MS, () => undefined)
     disconnecting.abort()
     let isClosed = false
     void closed.then(() => (isClosed = true))
-    await within(GRACE_MS, Promise.all([closed, isEmpty]))
+    await within(Promise.all([closed, isEmpty]), GRACE_MS, () => undefined)
     if (!isClosed)
       log.events.emit('error', { error: unclosed(source.name, this.#held.size), source: source.name })
   }
@@ -164,14 +161,6 @@ export class ConsumerRun {
     await this.#held.until(() => slot.state === 'gone' || this.#held.isAlone(slot))
     if (slot.state === 'waiting') this.dispatcher.ready(slot)
   }
-}
-
-/** Waits for `work`, but no longer than `ms`. */
-async function within(ms: number, work: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)))
-  await Promise.race([work, late])
-  clearTimeout(timer)
 }
 
 function unclosed(source: string, left: number): Error {

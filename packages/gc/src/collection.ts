@@ -1,6 +1,6 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { GarbageCollectionError, exponentialBackoff, isTxboxError, type RetryPolicy } from '@txbox/core'
 import type { GarbageStore, Removal } from '@txbox/core/ports'
+import { pause } from '@txbox/core/internal'
 import type { BatchSize } from './batch-size.ts'
 import type { Collected, Progress, SweptBuffer } from './garbage-collector.ts'
 
@@ -121,7 +121,7 @@ export class Collection {
       this.#tools.progress({ inbox, deadLetters, redrives, bufferedDeadLetters, handled })
       if (!removal.more) return
       from = removal.next ?? from
-      await this.#pause(pauseMs)
+      await pause(pauseMs, signal)
     }
   }
 
@@ -170,13 +170,8 @@ export class Collection {
         { cause: error },
       )
     }
-    const { pauseMs, failurePauses } = this.#tools
-    await this.#pause(timeout ? pauseMs : failurePauses.delayMs(this.#failuresInARow, Math.random))
-  }
-
-  /** Waits. The pause ends early when the run is stopped; the loops check the signal themselves. */
-  async #pause(ms: number): Promise<void> {
-    await pause(ms, undefined, { signal: this.#tools.signal }).catch(() => undefined)
+    const { pauseMs, failurePauses, signal } = this.#tools
+    await pause(timeout ? pauseMs : failurePauses.delayMs(this.#failuresInARow, Math.random), signal)
   }
 }
 

@@ -1,7 +1,13 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { LIMITS, days, hours } from '@txbox/core'
 import type { ConnectedPorts, GarbageStore } from '@txbox/core/ports'
-import { OptionChecker, connectedPortsOf, loggerOption, stopTimeout } from '@txbox/core/internal'
+import {
+  OptionChecker,
+  connectedPortsOf,
+  loggerOption,
+  pause,
+  stopTimeout,
+  within,
+} from '@txbox/core/internal'
 import { BatchSize } from './batch-size.ts'
 import { Collection, FAILURE_PAUSES, type FailurePauses } from './collection.ts'
 import type {
@@ -128,12 +134,7 @@ class PeriodicCollector implements GarbageCollector {
   async stop(options: { timeoutMs?: number | undefined } = {}): Promise<void> {
     const timeoutMs = stopTimeout(options)
     this.#stopping.abort()
-    const finished = new AbortController()
-    await Promise.race([
-      Promise.allSettled(this.#inFlight),
-      pause(timeoutMs, undefined, { signal: finished.signal }).catch(() => undefined),
-    ])
-    finished.abort()
+    await within(Promise.allSettled(this.#inFlight), timeoutMs, () => undefined)
     this.#log.stopped()
     this.#loop = undefined
     if (!this.#ended) this.#stopping = new AbortController()
@@ -155,7 +156,7 @@ class PeriodicCollector implements GarbageCollector {
   async #collectByInterval(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#collect(signal, undefined).catch((error: unknown) => this.#failed(error))
-      await pause(this.#settings.intervalMs, undefined, { signal }).catch(() => undefined)
+      await pause(this.#settings.intervalMs, signal)
     }
   }
 

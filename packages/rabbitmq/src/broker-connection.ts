@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
-import { setTimeout as pause } from 'node:timers/promises'
 import { BrokerUnavailableError } from '@txbox/core'
+import { within } from '@txbox/core/internal'
 import type { ChannelModel, ConfirmChannel } from 'amqplib'
 import { ConfirmingChannel } from './confirming-channel.ts'
 import { connectBroker, type ConnectSettings } from './connect-broker.ts'
@@ -111,13 +111,11 @@ export class BrokerConnection {
   async answers(limitMs: number): Promise<boolean> {
     if (this.failed || this.#blocked !== undefined) return false
     const probe = this.#model.createChannel().then((channel) => channel.close())
-    return await Promise.race([
-      probe.then(
-        () => true,
-        () => false,
-      ),
-      pause(limitMs, false, { ref: false }),
-    ])
+    const answered = probe.then(
+      () => true,
+      () => false,
+    )
+    return await within(answered, limitMs, () => false, { ref: false })
   }
 
   /**
@@ -134,9 +132,9 @@ export class BrokerConnection {
         `RabbitMQ at ${address.name} has blocked publishers: ${this.#blocked}. Give it more memory or disk.`,
       )
     }
-    const late = pause(connectTimeoutMs, 'late', { ref: false })
     try {
-      if ((await Promise.race([this.#ask(exchange), late])) === undefined) return
+      const asked = this.#ask(exchange)
+      if ((await within(asked, connectTimeoutMs, () => 'late', { ref: false })) === undefined) return
     } catch (error) {
       if (replyCodeOf(error) === undefined) throw this.#failure ?? this.#broken(error)
       throw new BrokerUnavailableError(
@@ -173,7 +171,7 @@ export class BrokerConnection {
       // If the connection breaks meanwhile, the broker never answers, but the client emits this event.
       const gone = new Promise<void>((resolve) => void this.#model.once('close', () => resolve()))
       this.#model.close().catch(() => undefined)
-      await Promise.race([gone, pause(CLOSE_TIMEOUT_MS, undefined, { ref: false })])
+      await within(gone, CLOSE_TIMEOUT_MS, () => undefined, { ref: false })
     }
     this.#lifetime.abort(reason)
   }

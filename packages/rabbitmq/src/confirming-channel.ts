@@ -1,6 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { BrokerUnavailableError, PermanentError } from '@txbox/core'
-import { oneLine } from '@txbox/core/internal'
+import { oneLine, within } from '@txbox/core/internal'
 import type { ConfirmChannel } from 'amqplib'
 import { headerFrameBytes } from './header-frame.ts'
 import { InFlightByKey } from './in-flight-by-key.ts'
@@ -177,7 +176,7 @@ export class ConfirmingChannel {
       () => true,
       () => false,
     )
-    return await Promise.race([answered, pause(limitMs, false, { ref: false })])
+    return await within(answered, limitMs, () => false, { ref: false })
   }
 
   /** Ends the channel although a message is in flight. */

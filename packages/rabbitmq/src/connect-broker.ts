@@ -1,8 +1,8 @@
 import { BrokerUnavailableError } from '@txbox/core'
+import { unlessAborted, within } from '@txbox/core/internal'
 import amqp, { type ChannelModel } from 'amqplib'
 import type { BrokerAddress } from './broker-address.ts'
 import { reasonOf } from './reason-of.ts'
-import { unlessAborted } from './unless-aborted.ts'
 
 export interface ConnectSettings {
   readonly address: BrokerAddress
@@ -25,25 +25,23 @@ export async function connectBroker<T>(
   },
   prepare: (model: ChannelModel) => Promise<T>,
 ): Promise<T> {
-  const tooLate = setTimeout(
-    () => lifetime.abort(new Error(`it did not answer within ${connectTimeoutMs} ms`)),
-    connectTimeoutMs,
-  )
   const connect = async (): Promise<T> => {
     const options = { ...tls, noDelay: true, signal: lifetime.signal, ...socket }
     return prepare(await amqp.connect(address.url, options))
   }
   try {
-    return await unlessAborted(connect(), lifetime.signal)
+    return await within(unlessAborted(connect(), lifetime.signal), connectTimeoutMs, unanswered)
   } catch (error) {
-    lifetime.abort()
+    lifetime.abort(error)
     if (error instanceof BrokerUnavailableError) throw error
     throw new BrokerUnavailableError(
       `Cannot connect to RabbitMQ at ${address.name}: ${reasonOf(error)}. Check that it runs there, and the ` +
         "user, password and vhost of the option 'url'.",
       { cause: error },
     )
-  } finally {
-    clearTimeout(tooLate)
   }
+}
+
+function unanswered(ms: number): never {
+  throw new Error(`it did not answer within ${ms} ms`)
 }

@@ -1,15 +1,11 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { BrokerUnavailableError, type Delivery, type OpenSource } from '@txbox/core'
+import { unlessAborted, within } from '@txbox/core/internal'
 import type { Channel, ChannelModel, ConsumeMessage } from 'amqplib'
 import { BrokerDelivery, type Settlement } from './broker-delivery.ts'
 import { reasonOf } from './reason-of.ts'
-import { unlessAborted } from './unless-aborted.ts'
 
 /** How long each step of closing may take, in milliseconds. */
 const CLOSE_TIMEOUT_MS = 2000
-
-/** The signal of a close without a time limit of its own. */
-const NEVER = new AbortController().signal
 
 /**
  * One subscription of a queue, with its channel and connection. It never reconnects: after a failure the source opens
@@ -89,7 +85,7 @@ export class ConsumingChannel<P> implements OpenSource<P> {
     }
   }
 
-  async close({ signal = NEVER }: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+  async close({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     if (!this.#isClosing && this.#failure === undefined) {
       this.#isClosing = true
       await unlessAborted(this.#disconnect(), signal).catch(() => undefined)
@@ -99,10 +95,10 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   }
 
   async #disconnect(): Promise<void> {
-    await Promise.race([this.#giveBackAll(), pause(CLOSE_TIMEOUT_MS, undefined, { ref: false })])
+    await within(this.#giveBackAll(), CLOSE_TIMEOUT_MS, () => undefined, { ref: false })
     const gone = new Promise<void>((resolve) => void this.#model.once('close', () => resolve()))
     this.#model.close().catch(() => undefined)
-    await Promise.race([gone, pause(CLOSE_TIMEOUT_MS, undefined, { ref: false })])
+    await within(gone, CLOSE_TIMEOUT_MS, () => undefined, { ref: false })
   }
 
   async #giveBackAll(): Promise<void> {

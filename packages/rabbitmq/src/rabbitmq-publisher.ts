@@ -6,7 +6,7 @@ import {
   type PublishResult,
   type Publisher,
 } from '@txbox/core'
-import { OptionChecker } from '@txbox/core/internal'
+import { OptionChecker, unlessAborted } from '@txbox/core/internal'
 import { brokerAddress, type BrokerAddress } from './broker-address.ts'
 import type { BrokerConnection } from './broker-connection.ts'
 import { OrderedBatch } from './ordered-batch.ts'
@@ -15,7 +15,6 @@ import { mayBlameOneMessage, publishOneByOne } from './publish-one-by-one.ts'
 import { SharedConnection } from './shared-connection.ts'
 import { StuckKeys } from './stuck-keys.ts'
 import { tlsSettings, type RabbitmqTlsOptions } from './tls-settings.ts'
-import { unlessAborted } from './unless-aborted.ts'
 
 /** An hour, in milliseconds. */
 const LONGEST_TIMEOUT_MS = 3_600_000

@@ -1,6 +1,6 @@
 import { BrokerUnavailableError } from '@txbox/core'
+import { unlessAborted } from '@txbox/core/internal'
 import { BrokerConnection, type ConnectionSettings } from './broker-connection.ts'
-import { unlessAborted } from './unless-aborted.ts'
 
 interface Attempt {
   readonly made: Promise<BrokerConnection>

@@ -9,7 +9,7 @@ import {
   type DedupResult,
   type DedupStore,
 } from '@txbox/core'
-import { OptionChecker, answerWithin, nameOf, reasonOf } from '@txbox/core/internal'
+import { OptionChecker, nameOf, reasonOf, within } from '@txbox/core/internal'
 import { claimKey } from './claim-key.ts'
 import { BEGIN, COMPLETE, KEEP, type Script } from './dedup-scripts.ts'
 import { redisCommandsOf, type RedisClient, type RedisCommands } from './redis-client.ts'
@@ -181,7 +181,7 @@ class RedisDedupStore implements RedisDedup {
   async #policies(): Promise<readonly string[]> {
     const name = 'maxmemory-policy'
     try {
-      const answers = await answerWithin(ANSWER_MS, this.#commands.config(name), 'Redis')
+      const answers = await within(this.#commands.config(name), ANSWER_MS, silent)
       return answers.flatMap((answer) => policyIn(answer, name) ?? [])
     } catch {
       return []
@@ -209,12 +209,16 @@ class RedisDedupStore implements RedisDedup {
   /** @throws {DedupStoreUnavailableError} for every failure, because a refusal of Redis is never caused by one message. */
   async #answer(running: Promise<unknown>): Promise<unknown> {
     try {
-      return await answerWithin(ANSWER_MS, running, 'Redis')
+      return await within(running, ANSWER_MS, silent)
     } catch (error) {
       // The error of a client holds the arguments of its command, so it does not become a cause.
       throw new DedupStoreUnavailableError(`Redis did not run the command: ${reasonOf(error)}`)
     }
   }
+}
+
+function silent(ms: number): never {
+  throw new Error(`Redis has not answered within ${ms} ms.`)
 }
 
 /** Returns the answer of a script, which is text or its bytes. Any other value did not come from the scripts, and counts as no answer. */

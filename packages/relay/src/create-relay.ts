@@ -1,6 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { hours } from '@txbox/core'
-import { Deadline, LifeCycle, stoppedBy } from '@txbox/core/internal'
+import { Deadline, LifeCycle, stoppedBy, unlessAborted } from '@txbox/core/internal'
 import type { RelayLog } from './options/relay-log.ts'
 import { checkRelayOptions, type RelaySettings } from './options/relay-options.ts'
 import { RelayRun } from './relay-run.ts'
@@ -58,7 +57,7 @@ class StartableRelay extends LifeCycle implements Relay {
     try {
       const run = await (this.#run ??= this.#begin())
       const before = { ...run.counts }
-      await Promise.race([run.drained(), run.broken])
+      await unlessAborted(run.drained(), run.broken)
       const { published, parked, deadLettered } = run.counts
       return {
         published: published - before.published,
@@ -93,13 +92,13 @@ class StartableRelay extends LifeCycle implements Relay {
     // Two runs would use the same leases: the next one begins after the last one has ended.
     await this.#ending
     const run = new RelayRun(this.#settings)
+    run.broken.addEventListener('abort', () => this.fail(run.broken.reason))
     try {
       await run.start()
     } catch (error) {
       this.#run = undefined
       throw error
     }
-    run.broken.catch((error: unknown) => this.fail(error))
     return run
   }
 
@@ -117,17 +116,16 @@ class StartableRelay extends LifeCycle implements Relay {
     const ended = this.#endingRun?.then(() => this.#ending).catch(() => undefined)
     // A run that is just starting is stopped once it has started; the caller waits for that until the deadline at most.
     const starting = this.#ending.then(() => this.#run).catch(() => undefined)
-    const run = await Promise.race([starting, deadline.passed.then(() => 'late' as const)])
-    if (run === 'late') starting.then((started) => started?.stop(0)).catch(() => undefined)
-    else await run?.stop(deadline.leftMs)
+    const run = await deadline.waitFor(starting)
+    if (run === undefined) starting.then((started) => started?.stop(0)).catch(() => undefined)
+    else await run.stop(deadline.leftMs)
     await ended
     // The async function turns an error that `close` throws into a rejection.
     const closing = (async () => this.#settings.publisher.close?.())()
     // Even if no time is left, `close` gets one turn of the event loop.
-    await Promise.race([closing, deadline.passed.then(() => pause(0))]).catch((error: unknown) =>
-      this.#settings.events.emit('error', { error }),
-    )
-    closing.catch(() => undefined)
+    await deadline
+      .waitFor(closing, 0)
+      .catch((error: unknown) => this.#settings.events.emit('error', { error }))
     deadline.clear()
     this.#log.stopped()
   }

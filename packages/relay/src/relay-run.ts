@@ -1,7 +1,6 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { isTxboxError } from '@txbox/core'
 import type { WakeUps } from '@txbox/core/ports'
-import { Deadline } from '@txbox/core/internal'
+import { Deadline, pause, within } from '@txbox/core/internal'
 import { LeaseKeeper } from './leases/lease-keeper.ts'
 import { systemClock } from './leases/lease-trust.ts'
 import { drain } from './polling/drain.ts'
@@ -47,12 +46,11 @@ export class RelayRun {
   readonly #gives = new Deadline()
   #graceMs = 1000
   #stopped: Promise<void> | undefined
-  readonly #broken = Promise.withResolvers<never>()
+  readonly #broken = new AbortController()
   readonly #onError = (error: unknown): void => this.#failed(error)
 
   constructor(settings: RelaySettings) {
     this.#settings = settings
-    this.#broken.promise.catch(() => undefined)
     this.#pace = new PollPace(settings.pollMs)
     this.#keeper = this.#makeKeeper()
     const store = settings.ports.relay({ statementTimeoutMs: Math.max(settings.leaseMs, MIN_TIMEOUT_MS) })
@@ -87,9 +85,9 @@ export class RelayRun {
     return this.#poller.counts
   }
 
-  /** Rejects when the relay cannot continue. */
-  get broken(): Promise<never> {
-    return this.#broken.promise
+  /** Aborted with the reason when the relay cannot continue. */
+  get broken(): AbortSignal {
+    return this.#broken.signal
   }
 
   /** @throws {SchemaError | DatabaseUnavailableError} when the run cannot begin. */
@@ -123,12 +121,12 @@ export class RelayRun {
     this.#wakeUps?.close()
     this.#lanes.close()
     const finished = this.#finish().catch(this.#onError)
-    await Promise.race([finished, this.#gives.passed])
+    await this.#gives.waitFor(finished)
     this.#forces.clear()
     this.#gives.clear()
     this.#force.abort()
     this.#unneeded.abort()
-    await within(this.#graceMs / 2, this.#keeper.close())
+    await within(this.#keeper.close(), this.#graceMs / 2, () => undefined)
   }
 
   /** Resolves when each shard has been seen with nothing due since the call. */
@@ -175,20 +173,13 @@ export class RelayRun {
       await this.#keeper.round()
       this.#lanes.addLeaving()
       // Ends early when the leases are no longer needed.
-      await pause(this.#keeper.roundMs, undefined, { signal }).catch(() => undefined)
+      await pause(this.#keeper.roundMs, signal)
     }
   }
 
   /** Emits an error. An error that no pause can fix, such as a wrong schema, ends the relay. */
   #failed(error: unknown): void {
     this.#settings.events.emit('error', { error })
-    if (isTxboxError(error) && error.code === 'TXBOX_SCHEMA') this.#broken.reject(error)
+    if (isTxboxError(error) && error.code === 'TXBOX_SCHEMA') this.#broken.abort(error)
   }
-}
-
-/** Waits for `work`, but not longer than this. */
-async function within(ms: number, work: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  await Promise.race([work, new Promise((resolve) => (timer = setTimeout(resolve, ms)))])
-  clearTimeout(timer)
 }

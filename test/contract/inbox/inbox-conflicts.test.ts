@@ -164,7 +164,7 @@ onEachKind(target, (kind) => {
     }
     await expect(
       subject.inbox.run({ id: 'x' }, fn, { signal: shutdown.signal, attempts: 10 }),
-    ).rejects.toThrow()
+    ).rejects.toThrow('shutting down')
     expect([subject.calls, await subject.claimedKeys()]).toEqual([1, []])
   })
 

@@ -1,5 +1,6 @@
 import { exponentialBackoff, isTxboxError, type Session } from '@txbox/core'
 import type { ConnectedPorts } from '@txbox/core/ports'
+import { pause } from '@txbox/core/internal'
 import type { Guard } from '../options/consumer.ts'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import type { DeliverySlot } from '../receive/delivery-slot.ts'
@@ -7,7 +8,6 @@ import { guarded, isStale } from './guarded.ts'
 import type { HeldDeliveries } from '../receive/held-deliveries.ts'
 import type { HandlerCall } from './handler-call.ts'
 import { handlerContext } from './handler-context.ts'
-import { wait } from '../receive/wait.ts'
 import { STALE, outcomeOf, type Work, type WorkResult } from './work.ts'
 
 /** The maximum number of attempts of a transaction that the database asks to repeat. */
@@ -88,7 +88,7 @@ export class SettlingWork implements Work {
         return result
       } catch (error) {
         if (attempt === ATTEMPTS || call.givenUp.aborted || !this.#ports.isConflict(error)) throw error
-        await wait(PAUSES.delayMs(attempt, Math.random), call.givenUp)
+        await pause(PAUSES.delayMs(attempt, Math.random), call.givenUp)
         call.givenUp.throwIfAborted()
       } finally {
         for (const slot of slots) this.#held.pauseHeartbeat(slot, false)

@@ -1,8 +1,8 @@
 import type { DeadLettered, Delivery, OpenSource } from '@txbox/core'
+import { pause, unlessAborted } from '@txbox/core/internal'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import type { HeldDeliveries } from './held-deliveries.ts'
 import { Outage } from './outage.ts'
-import { wait } from './wait.ts'
 
 /** A source that stayed open for this long has recovered: after its next failure, the pauses start at the shortest again. */
 const WORKED_MS = 10_000
@@ -18,10 +18,8 @@ export class Intake {
   readonly #outage = new Outage()
   readonly #tried = Promise.withResolvers<void>()
   #open: OpenSource | undefined
-  /** Rejects when the open source calls `failed`. */
-  #failure = Promise.withResolvers<never>()
-  /** Whether the open source has called `failed`. */
-  #hasFailed = false
+  /** Aborted when the open source calls `failed`. */
+  #failure = new AbortController()
   /** Ends the receive in flight. */
   #receiving = new AbortController()
   #running: Promise<void> | undefined
@@ -73,7 +71,7 @@ export class Intake {
       try {
         this.#open ??= await this.#openSource()
         this.#tried.resolve()
-        await Promise.race([this.#receive(this.#open, openedAt), this.#failure.promise])
+        await unlessAborted(this.#receive(this.#open, openedAt), this.#failure.signal)
       } catch (error) {
         if (signal.aborted) return
         await this.#failed(error, openedAt)
@@ -83,14 +81,8 @@ export class Intake {
 
   #openSource(): Promise<OpenSource> {
     const { source, prefetch, log } = this.#settings
-    const failure = Promise.withResolvers<never>()
-    failure.promise.catch(() => undefined)
-    this.#failure = failure
-    this.#hasFailed = false
-    const failed = (error: unknown): void => {
-      if (this.#failure === failure) this.#hasFailed = true
-      failure.reject(error)
-    }
+    const failure = (this.#failure = new AbortController())
+    const failed = (error: unknown): void => failure.abort(error)
     const deadLettered = (dead: DeadLettered): void =>
       log.events.emit('dead-lettered', { source: source.name, ...dead })
     return source.open({ prefetch, failed, deadLettered })
@@ -124,8 +116,8 @@ export class Intake {
     const { retryInMs } = this.#outage.failed(performance.now())
     log.events.emit('unavailable', { source: source.name, error, retryInMs })
     this.#tried.resolve()
-    if (this.#hasFailed || this.#open?.keepsDeliveries !== true) await this.#closeSource()
-    await wait(retryInMs, signal)
+    if (this.#failure.signal.aborted || this.#open?.keepsDeliveries !== true) await this.#closeSource()
+    await pause(retryInMs, signal)
   }
 
   async #closeSource(signal?: AbortSignal): Promise<void> {

@@ -1,5 +1,5 @@
 import { PermanentError, type PublishResult } from '@txbox/core'
-import { usablePause } from '@txbox/core/internal'
+import { pause, usablePause } from '@txbox/core/internal'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import { deadLetterMessage } from './dead-letter-message.ts'
 import type { DeliverySlot } from '../receive/delivery-slot.ts'
@@ -7,7 +7,6 @@ import { isPermanent, isRetryLater, isStopped, isTimedOut, isUnavailable } from 
 import type { HeldDeliveries } from '../receive/held-deliveries.ts'
 import type { Verdict } from '../handle/handling.ts'
 import { Outage } from '../receive/outage.ts'
-import { wait } from '../receive/wait.ts'
 
 /** The delay in place of a wrong one, and after an error of the consumer's own work. */
 const FALLBACK_DELAY_MS = 1000
@@ -228,7 +227,7 @@ export class Conclusion {
       const { retryInMs } = outage.failed(performance.now())
       if (!this.#stopping.aborted) {
         this.#events.emit('unavailable', { source: slot.source, error: failure.error, retryInMs })
-        await wait(retryInMs, this.#stopping)
+        await pause(retryInMs, this.#stopping)
       }
       if (this.#stopping.aborted) {
         await this.#return(slot, { delayMs: 0, counted: false, error })

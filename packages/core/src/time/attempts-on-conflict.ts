@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises'
+import { pause } from './pause.ts'
 import { exponentialBackoff } from './retry-policy.ts'
 
 /** Pauses are short, because the writer that won the conflict has already written, or is about to commit. */
@@ -23,7 +23,7 @@ export async function attemptsOnConflict<R>(
     } catch (error) {
       if (attempt === attempts || !conflicts.isConflict(error)) throw error
       const policy = conflicts.isLastingConflict?.(error) === true ? LONG_PAUSE : SHORT_PAUSE
-      await pause(policy.delayMs(attempt, Math.random), undefined, signal === undefined ? {} : { signal })
+      await pause(policy.delayMs(attempt, Math.random), signal)
     }
   }
 }

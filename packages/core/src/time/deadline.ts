@@ -1,3 +1,5 @@
+import { within } from './within.ts'
+
 /** A deadline that can be brought forward, and never back. Before the first call of `within` there is none. */
 export class Deadline {
   /** Resolves when the time has come. */
@@ -24,6 +26,14 @@ export class Deadline {
     this.#at = at
     clearTimeout(this.#timer)
     this.#timer = setTimeout(this.#pass, ms)
+  }
+
+  /** Waits for `work`, but not longer than until `graceMs` after the deadline; then the result is `undefined`. */
+  waitFor<T>(work: Promise<T>, graceMs?: number): Promise<T | undefined> {
+    const passed = this.passed.then(() =>
+      graceMs === undefined ? undefined : within(work, graceMs, () => undefined),
+    )
+    return Promise.race([work, passed])
   }
 
   /** Must be called when nobody waits for the deadline any more, so that its timer does not keep the process alive. */

@@ -1,5 +1,5 @@
 /* On MySQL and MariaDB autocommit may be off for a whole pool; PostgreSQL has no such setting. */
-import { answerWithin, propertyOf } from '@txbox/core/internal'
+import { propertyOf, unanswered, within } from '@txbox/core/internal'
 import { isStale, tooLate, type OwnConnection, type RootAdapter } from '@txbox/sql/transactions'
 import type { ServerTraits } from './server.ts'
 import { shortTransactionStatements } from './short-transaction-statements.ts'
@@ -33,7 +33,7 @@ export async function committingConnection(
     },
     release(broken) {
       if (broken || !switched) return release(broken)
-      void answerWithin(timeoutMs, query(shortTransactionStatements.switchAutocommitOff, [])).then(
+      void within(query(shortTransactionStatements.switchAutocommitOff, []), timeoutMs, unanswered).then(
         () => release(false),
         () => release(true),
       )
@@ -61,7 +61,7 @@ export async function onConnection<R>(
   }
   let broken = true
   try {
-    const result = await answerWithin(timeoutMs, open())
+    const result = await within(open(), timeoutMs, unanswered)
     broken = false
     return result
   } catch (error) {

@@ -4,7 +4,7 @@
  * binary.
  */
 import { DatabaseUnavailableError } from '@txbox/core'
-import { answerWithin } from '@txbox/core/internal'
+import { unanswered, within } from '@txbox/core/internal'
 import { repeatOnConflict, type Source as SqlSource, type SqlResult } from '@txbox/sql/transactions'
 import { columns } from './columns.ts'
 import { errors } from './errors.ts'
@@ -33,7 +33,7 @@ export async function runAlone(
     const { autocommit } = await source.server()
     // If autocommit is off, a read without a transaction around it would keep its snapshot forever.
     return autocommit
-      ? answerWithin(statementTimeoutMs, root.query(db, statement, [], statementTimeoutMs))
+      ? within(root.query(db, statement, [], statementTimeoutMs), statementTimeoutMs, unanswered)
       : onConnection(source, statementTimeoutMs, (query) => query(statement, []))
   })
 }
@@ -65,7 +65,7 @@ export async function runBounded(
 async function killLate({ root, db }: Source, statement: string): Promise<void> {
   const { processes, kill } = shortTransactionStatements
   const run = (text: string): Promise<SqlResult> =>
-    answerWithin(KILL_TIMEOUT_MS, root.query(db, text, [], KILL_TIMEOUT_MS))
+    within(root.query(db, text, [], KILL_TIMEOUT_MS), KILL_TIMEOUT_MS, unanswered)
   try {
     const { rows } = await run(processes)
     const late = rows.filter((row) => columns.optionalText(row, 'Info') === statement)

@@ -1,5 +1,4 @@
 /* MySQL and MariaDB commit at every DDL statement, and may be a cluster; PostgreSQL migrates in one transaction. */
-import { setTimeout as pause } from 'node:timers/promises'
 import {
   SchemaError,
   isTxboxError,
@@ -8,6 +7,7 @@ import {
   type PostgresPoolLike,
   type TransactionLibrary,
 } from '@txbox/core'
+import { pause } from '@txbox/core/internal'
 import type { Migrating } from '@txbox/sql/stores'
 import { isConflict, numberOf, translate } from '../connection/errors.ts'
 import { tablesOf, type Tables } from '../connection/identifiers.ts'
@@ -103,7 +103,7 @@ async function applyMissing(work: Migrating<Tables>): Promise<readonly string[]>
       // to do.
       if (attempt === CLUSTER_ATTEMPTS || !mayComeFromAnotherNode(error)) throw error
       await run(migrationStatements(tables).rollback)
-      await pause(Math.random() * LONGEST_PAUSE_MS, undefined, signal === undefined ? {} : { signal })
+      await pause(Math.random() * LONGEST_PAUSE_MS, signal)
     }
   }
 }

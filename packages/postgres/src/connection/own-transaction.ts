@@ -2,7 +2,7 @@
  * Only PostgreSQL limits the time of statements by a transaction around them; MySQL and MariaDB have hints and short
  * transactions for that.
  */
-import { answerWithin } from '@txbox/core/internal'
+import { unanswered, within } from '@txbox/core/internal'
 import {
   cancelAfterMs,
   isStale,
@@ -65,7 +65,7 @@ export async function inOwnTransaction<R>(
     }
   }
   try {
-    return await answerWithin(statementTimeoutMs, run())
+    return await within(run(), statementTimeoutMs, unanswered)
   } finally {
     late = true
     inUse?.abandon?.()

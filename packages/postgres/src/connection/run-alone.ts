@@ -3,7 +3,7 @@
  * binary. MySQL and MariaDB limit the time of a statement with a hint, and run short transactions of several
  * statements.
  */
-import { answerWithin } from '@txbox/core/internal'
+import { unanswered, within } from '@txbox/core/internal'
 import { repeatOnConflict, type RootAdapter, type Source, type SqlResult } from '@txbox/sql/transactions'
 import { errors } from './errors.ts'
 import { inOwnTransaction, serverTimeoutMs, type OwnTransaction } from './own-transaction.ts'
@@ -19,7 +19,7 @@ export async function runAlone(
   values: readonly unknown[],
 ): Promise<SqlResult> {
   return repeatOnConflict(errors, doing, () =>
-    answerWithin(statementTimeoutMs, root.query(db, text, values, statementTimeoutMs)),
+    within(root.query(db, text, values, statementTimeoutMs), statementTimeoutMs, unanswered),
   )
 }
 
@@ -48,7 +48,7 @@ export async function atReadCommitted(
   if (queryAlone === undefined)
     return inOwnTransaction(source, async ({ commitWith }) => (await commitWith([{ text, values }]))[0]!)
   const limits = { timeoutMs: statementTimeoutMs, cancelAfterMs: serverTimeoutMs(source) }
-  return answerWithin(statementTimeoutMs, queryAlone(text, values, limits))
+  return within(queryAlone(text, values, limits), statementTimeoutMs, unanswered)
 }
 
 /** Runs a transaction of several statements, which must be safe to repeat. */
@@ -77,7 +77,7 @@ export async function copyAlone<R extends { add(bytes: Buffer): void }>(
   return repeatOnConflict(errors, doing, async () => {
     const result = begin()
     const copied = copyOut(text, statementTimeoutMs, (bytes) => result.add(bytes))
-    await answerWithin(statementTimeoutMs, copied)
+    await within(copied, statementTimeoutMs, unanswered)
     return result
   })
 }

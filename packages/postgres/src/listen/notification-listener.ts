@@ -1,8 +1,7 @@
 /* Only PostgreSQL can wake a relay, with NOTIFY. */
-import { setTimeout as pause } from 'node:timers/promises'
 import { exponentialBackoff } from '@txbox/core'
 import type { Sleeper, WakeUps } from '@txbox/core/ports'
-import { answerWithin, propertyOf } from '@txbox/core/internal'
+import { pause, propertyOf, unanswered, within } from '@txbox/core/internal'
 import type { ListeningConnection } from '@txbox/sql/transactions'
 import { translate } from '../connection/errors.ts'
 import { listenStatements } from './listen-statements.ts'
@@ -16,7 +15,9 @@ const CONNECT_TIMEOUT_MS = 10_000
 /** The pauses before a failed connection is replaced. */
 const PAUSES = exponentialBackoff({ minMs: 100, maxMs: 5000, attempts: 1000 })
 
-const ASKED = 'The connection that listens for new messages'
+function silent(ms: number): never {
+  unanswered(ms, 'The connection that listens for new messages')
+}
 
 /** Opens a connection for LISTEN. */
 export type ConnectListening = (on: {
@@ -57,7 +58,7 @@ export class NotificationListener implements WakeUps {
       } catch (error) {
         if (signal.aborted) return
         this.#sleeper.failed(translate(error, 'listening for new messages'))
-        await pause(PAUSES.delayMs(++failures, Math.random), undefined, { signal }).catch(() => undefined)
+        await pause(PAUSES.delayMs(++failures, Math.random), signal)
       }
     }
   }
@@ -70,13 +71,13 @@ export class NotificationListener implements WakeUps {
     const ended = new AbortController()
     const connection = await this.#connect((error) => ended.abort(error))
     try {
-      await answerWithin(MAX_ANSWER_MS, connection.query(listenStatements.listen(channel)), ASKED)
+      await within(connection.query(listenStatements.listen(channel)), MAX_ANSWER_MS, silent)
       works()
       // Messages may have been stored while there was no listening connection.
       this.#sleeper.woken()
       const either = AbortSignal.any([signal, ended.signal])
       while (!either.aborted) {
-        await pause(checkIntervalMs, undefined, { signal: either }).catch(() => undefined)
+        await pause(checkIntervalMs, either)
         if (!either.aborted) await assertListening(connection, channel, answerMs)
       }
       if (ended.signal.aborted) throw ended.signal.reason
@@ -92,7 +93,7 @@ export class NotificationListener implements WakeUps {
     }
     const connecting = connect({ notified, ended })
     try {
-      return await answerWithin(CONNECT_TIMEOUT_MS, connecting, ASKED)
+      return await within(connecting, CONNECT_TIMEOUT_MS, silent)
     } catch (error) {
       // The connection may still be established later, and must be closed then.
       connecting.then((late) => late.close()).catch(() => undefined)
@@ -107,7 +108,7 @@ async function assertListening(
   channel: string,
   answerMs: number,
 ): Promise<void> {
-  const answer = await answerWithin(answerMs, connection.query(listenStatements.alive(channel)), ASKED)
+  const answer = await within(connection.query(listenStatements.alive(channel)), answerMs, silent)
   const rows = propertyOf(answer, 'rows')
   if (!Array.isArray(rows) || propertyOf(rows[0], 'listening') !== 'false') return
   throw new Error(

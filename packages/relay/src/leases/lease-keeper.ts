@@ -1,6 +1,6 @@
 import { DatabaseUnavailableError } from '@txbox/core'
 import type { Lease, LeaseStore } from '@txbox/core/ports'
-import { SHARDS } from '@txbox/core/internal'
+import { SHARDS, within } from '@txbox/core/internal'
 import { HeldShard } from './held-shard.ts'
 import { LeaseReturns } from './lease-returns.ts'
 import { trustFrom, type Clock, type Trust } from './lease-trust.ts'
@@ -83,7 +83,7 @@ export class LeaseKeeper {
    */
   async round(): Promise<void> {
     try {
-      await this.#within(this.#settings.leaseMs / 3, this.#round())
+      await within(this.#round(), this.#settings.leaseMs / 3, tooSlow)
     } catch (error) {
       this.#events.failed(error)
       await this.#store.close()
@@ -234,20 +234,10 @@ export class LeaseKeeper {
     held.lose()
     this.#events.lost(held, reason)
   }
+}
 
-  async #within<T>(ms: number, work: Promise<T>): Promise<T> {
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<never>((_, reject) => {
-      const error = new DatabaseUnavailableError(
-        `Renewing the leases took longer than ${Math.round(ms)} ms: the connection is replaced.`,
-      )
-      timer = setTimeout(() => reject(error), ms)
-    })
-    work.catch(() => undefined)
-    try {
-      return await Promise.race([work, late])
-    } finally {
-      clearTimeout(timer)
-    }
-  }
+function tooSlow(ms: number): never {
+  throw new DatabaseUnavailableError(
+    `Renewing the leases took longer than ${Math.round(ms)} ms: the connection is replaced.`,
+  )
 }

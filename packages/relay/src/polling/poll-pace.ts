@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises'
+import { pause } from '@txbox/core/internal'
 
 /** The minimum time between two polls that notifications trigger: one poll sees all messages that arrive in between. */
 const NOTIFIED_POLL_MS = 2
@@ -73,7 +73,7 @@ export class PollPace {
   async wait(): Promise<void> {
     const { signal } = this.#woken
     const gatherMs = this.#gatherMs()
-    await pause(Math.max(this.#ms, gatherMs), undefined, { signal }).catch(() => undefined)
+    await pause(Math.max(this.#ms, gatherMs), signal)
     if (this.#stopped) return
     if (signal.aborted) {
       // The first notification after a quiet time does not wait; a stream of notifications is gathered.

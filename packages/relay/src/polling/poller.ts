@@ -1,6 +1,6 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { exponentialBackoff } from '@txbox/core'
 import type { RelayStore } from '@txbox/core/ports'
+import { pause } from '@txbox/core/internal'
 import type { HeldShard } from '../leases/held-shard.ts'
 import type { LeaseKeeper } from '../leases/lease-keeper.ts'
 import type { EmptyShards } from './empty-shards.ts'
@@ -90,7 +90,7 @@ export class Poller {
     const { pace, outage, signal, onError } = this.#settings
     let moved = 0
     for (let failures = 0; !signal.aborted;) {
-      await this.#pause(outage.waitMs(performance.now()))
+      await pause(outage.waitMs(performance.now()), signal)
       await pace.wait()
       try {
         if (this.#moved === moved) pace.slacken()
@@ -100,7 +100,7 @@ export class Poller {
       } catch (error) {
         onError(error)
         pace.hurry()
-        await this.#pause(DATABASE_PAUSES.delayMs(++failures, Math.random))
+        await pause(DATABASE_PAUSES.delayMs(++failures, Math.random), signal)
       }
     }
   }
@@ -138,10 +138,5 @@ export class Poller {
       const due = found.get(held.shard)
       if (due !== undefined) lanes.sawWork(held, due, startedAt)
     }
-  }
-
-  /** Ends early when the relay stops. */
-  async #pause(ms: number): Promise<void> {
-    await pause(ms, undefined, { signal: this.#settings.signal }).catch(() => undefined)
   }
 }

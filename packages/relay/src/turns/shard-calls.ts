@@ -1,4 +1,5 @@
 import type { BacklogMessage } from '@txbox/core/ports'
+import { within } from '@txbox/core/internal'
 import type { HeldShard } from '../leases/held-shard.ts'
 import type { CrashWatch } from './crash-watch.ts'
 import { GrowingPause } from './growing-pause.ts'
@@ -194,9 +195,6 @@ async function untilTurnEnds(batch: InFlightBatch, intervalMs: number): Promise<
   const least = batch.messages.length * LEAST_PROGRESS
   for (let before = -least; !batch.hasEnded && batch.answered - before >= least;) {
     before = batch.answered
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, intervalMs)))
-    await Promise.race([batch.ended, late])
-    clearTimeout(timer)
+    await within(batch.ended, intervalMs, () => undefined)
   }
 }

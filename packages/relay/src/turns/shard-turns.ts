@@ -1,5 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { ReadLimits } from '@txbox/core/ports'
+import { pause, unlessAborted } from '@txbox/core/internal'
 import type { HeldShard } from '../leases/held-shard.ts'
 import { CrashWatch } from './crash-watch.ts'
 import type { InFlightBatch } from './in-flight-batch.ts'
@@ -87,7 +87,8 @@ export class ShardTurns {
       if (calling.length === 0 && (!this.#settler.hasUnsettled || signal.aborted)) return
       const ended = Promise.all(calling.map((batch) => batch.ended))
       if (signal.aborted) await ended
-      else await Promise.race([calling.length > 0 ? ended : pause(pauseMs), aborted(signal)])
+      else if (calling.length === 0) await pause(pauseMs, signal)
+      else await unlessAborted(ended, signal).catch(() => undefined)
     }
   }
 
@@ -203,8 +204,4 @@ export class ShardTurns {
 /** Whether a call threw, or none was made: the publisher is asked again after its pause. */
 function hasFailed(batch: InFlightBatch, settled: number): boolean {
   return batch.failure !== undefined || (batch.hasEnded && batch.calls === 0 && settled === 0)
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 }

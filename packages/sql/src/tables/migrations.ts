@@ -1,6 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { SchemaError, type TransactionLibrary } from '@txbox/core'
-import { OptionChecker } from '@txbox/core/internal'
+import { OptionChecker, pause } from '@txbox/core/internal'
 import { translatingErrors, type DatabaseErrors } from '../errors/database-errors.ts'
 import { CHECK_TIMEOUT_MS } from '../transactions/deadline.ts'
 import type { Engine, SqlResult } from '../transactions/adapters.ts'
@@ -203,6 +202,6 @@ export async function untilTaken(
   for (;;) {
     signal?.throwIfAborted()
     if (await take()) return
-    await pause(LOCK_PAUSE_MS, undefined, signal === undefined ? {} : { signal })
+    await pause(LOCK_PAUSE_MS, signal)
   }
 }

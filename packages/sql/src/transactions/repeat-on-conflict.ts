@@ -1,5 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { exponentialBackoff } from '@txbox/core'
+import { pause } from '@txbox/core/internal'
 import type { DatabaseErrors } from '../errors/database-errors.ts'
 
 const ATTEMPTS = 5

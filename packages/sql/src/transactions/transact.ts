@@ -6,7 +6,7 @@ import {
   type TransactOptions,
 } from '@txbox/core'
 import type { ConnectedPorts } from '@txbox/core/ports'
-import { OptionChecker, nameOf, reasonOf } from '@txbox/core/internal'
+import { OptionChecker, nameOf, reasonOf, unlessAborted } from '@txbox/core/internal'
 import type { DatabaseErrors } from '../errors/database-errors.ts'
 import { LostTransaction } from './end-of-connection.ts'
 import type { Opening, Resolved, RootAdapter } from './adapters.ts'
@@ -123,27 +123,22 @@ async function untilAborted<R>(
   sever: (() => void) | undefined,
 ): Promise<R> {
   signal.throwIfAborted()
-  const aborted = Promise.withResolvers<never>()
-  const abort = (): void => {
+  const severed = (): boolean => {
     try {
       sever!()
-      aborted.reject(signal.reason)
+      return true
     } catch (error) {
       // The user's own `close` has failed. As with a hidden connection, `transact` waits for the work.
       process.emitWarning(
         `A transaction was aborted, but its connection could not be closed (${reasonOf(error)}). The rollback waits for the handler.`,
         { type: 'TxboxWarning', code: 'TXBOX_CLOSE_FAILED' },
       )
+      return false
     }
   }
-  if (sever !== undefined) signal.addEventListener('abort', abort, { once: true })
-  try {
-    const result = await Promise.race([work(), aborted.promise])
-    signal.throwIfAborted()
-    return result
-  } finally {
-    signal.removeEventListener('abort', abort)
-  }
+  const result = await (sever === undefined ? work() : unlessAborted(work(), signal, severed))
+  signal.throwIfAborted()
+  return result
 }
 
 /**

@@ -9,7 +9,7 @@ import type {
   StatusFigures,
   StuckKey,
 } from '@txbox/core/ports'
-import { allowedFindings, answerWithin } from '@txbox/core/internal'
+import { allowedFindings, unanswered, within } from '@txbox/core/internal'
 import { translatingErrors, type DatabaseErrors } from '../../errors/database-errors.ts'
 import { revisionFinding } from './findings.ts'
 import type { Row, RowReader } from '../row-reader.ts'
@@ -168,7 +168,7 @@ export class SqlInspectionStore<V> implements InspectionStore {
     this.#asked ??= this.#database.checkRevision(withinMs).finally(() => (this.#asked = undefined))
     const asked = this.#asked
     await translatingErrors(this.#database.errors, 'checking whether the database answers', () =>
-      answerWithin(withinMs, asked),
+      within(asked, withinMs, unanswered),
     )
   }
 

@@ -1,4 +1,4 @@
-import { answerWithin } from '@txbox/core/internal'
+import { unanswered, within } from '@txbox/core/internal'
 
 /** The time within which an idle connection must answer. */
 const ANSWER_MS = 2000
@@ -37,7 +37,7 @@ async function check(lend: IdleConnections['lend']): Promise<void> {
   const { ask, release } = await lend()
   let broken = true
   try {
-    await answerWithin(ANSWER_MS, ask())
+    await within(ask(), ANSWER_MS, unanswered)
     broken = false
   } finally {
     release(broken)

@@ -1,3 +1,4 @@
+import { within } from '@txbox/core/internal'
 import type { OwnConnection, RootAdapter, SqlResult } from '../adapters.ts'
 import { hasFunction } from '../members.ts'
 import { isSilent, suspectConnections } from './suspect-connections.ts'
@@ -64,33 +65,28 @@ function queryWithin(
   parameters: readonly unknown[],
   timeoutMs: number,
 ): Promise<SqlResult> {
-  return new Promise<SqlResult>((resolve, reject) => {
-    let late = false
-    let connection: KyselyConnection | undefined
-    const timer = setTimeout(() => {
-      late = true
-      // The same error as that of AbortSignal.timeout.
-      reject(new DOMException('The operation was aborted due to timeout', 'TimeoutError'))
-      if (connection !== undefined) giveUp(db, connection)
-    }, timeoutMs)
+  let late = false
+  let connection: KyselyConnection | undefined
+  const answered = new Promise<SqlResult>((resolve, reject) => {
     const run = async (provided: KyselyConnection): Promise<void> => {
       // The connection was opened too late for this call, but can be used by others.
       if (late) return
       connection = provided
-      const result = toSqlResult(await provided.executeQuery(compile(sql, parameters)))
-      clearTimeout(timer)
-      resolve(result)
+      resolve(toSqlResult(await provided.executeQuery(compile(sql, parameters))))
     }
     const open = (): void => {
       if (late) return
       db.getExecutor()
         .provideConnection((provided) => whenItAnswers(db, provided, open, () => run(provided)))
-        .catch((error: unknown) => {
-          clearTimeout(timer)
-          reject(error)
-        })
+        .catch(reject)
     }
     open()
+  })
+  return within(answered, timeoutMs, () => {
+    late = true
+    if (connection !== undefined) giveUp(db, connection)
+    // The same error as that of AbortSignal.timeout.
+    throw new DOMException('The operation was aborted due to timeout', 'TimeoutError')
   })
 }
 

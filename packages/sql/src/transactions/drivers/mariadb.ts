@@ -1,4 +1,4 @@
-import { answerWithin, propertyOf } from '@txbox/core/internal'
+import { propertyOf, unanswered, within } from '@txbox/core/internal'
 import type { DriverAdapter, SqlResult } from '../adapters.ts'
 import { stateOfTracker } from '../monitors/connection-monitor.ts'
 import { hasFunction } from '../members.ts'
@@ -80,7 +80,7 @@ export const mariadbRoot = mysqlRoot<MariadbPool>({
       tx: connection,
       query(text, _, timeoutMs) {
         const running = run(connection, text)
-        return timeoutMs === undefined ? running : answerWithin(timeoutMs, running)
+        return timeoutMs === undefined ? running : within(running, timeoutMs, unanswered)
       },
       release(broken) {
         if (broken) connection.destroy()

@@ -1,5 +1,5 @@
 import { UnsupportedTransactionError } from '@txbox/core'
-import { answerWithin, propertyOf } from '@txbox/core/internal'
+import { propertyOf, unanswered, within } from '@txbox/core/internal'
 import type { DriverAdapter, RootAdapter, SqlResult } from '../adapters.ts'
 import { hasFunction } from '../members.ts'
 import { withLiterals } from './postgres-literals.ts'
@@ -50,7 +50,7 @@ export const postgresJsRoot: RootAdapter<PostgresJsRoot> = {
   recognises: isRoot,
   maxConnections: ({ options }) => options?.max,
   query: (root, text, values, timeoutMs) =>
-    answerWithin(timeoutMs, send(root, withLiterals(text, values), text)),
+    within(send(root, withLiterals(text, values), text), timeoutMs, unanswered),
   async connect(root) {
     const sql = await root.reserve()
     return {

@@ -1,5 +1,5 @@
 import { DatabaseUnavailableError } from '@txbox/core'
-import { answerWithin } from '@txbox/core/internal'
+import { unanswered, within } from '@txbox/core/internal'
 
 /** The time within which a connection must answer: the connections are asked one after the other. */
 const ANSWER_MS = 1000
@@ -27,7 +27,7 @@ export function suspectConnections(db: object): void {
 export async function isSilent(db: object, ask: () => Promise<unknown>): Promise<boolean> {
   if (performance.now() - (unansweredAt.get(db) ?? -Infinity) > SUSPICION_MS) return false
   try {
-    await answerWithin(ANSWER_MS, ask())
+    await within(ask(), ANSWER_MS, unanswered)
     return false
   } catch (error) {
     // Another error is an answer, or shows a broken connection, on which the next statement fails at once.

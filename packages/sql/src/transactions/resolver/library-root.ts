@@ -4,7 +4,7 @@ import {
   type TransactionLibrary,
   type TransactionLibraryRoot,
 } from '@txbox/core'
-import { answerWithin, nameOf } from '@txbox/core/internal'
+import { nameOf, unanswered, within } from '@txbox/core/internal'
 import type {
   Awaitable,
   Isolation,
@@ -81,7 +81,7 @@ export class LibraryRoot implements RootAdapter {
     const { query, release } = await this.#borrow()
     let broken = false
     try {
-      return await answerWithin(timeoutMs, query(text, values))
+      return await within(query(text, values), timeoutMs, unanswered)
     } catch (error) {
       broken = error instanceof DatabaseUnavailableError
       throw error

@@ -1,13 +1,13 @@
 /** Waits for this time. Resolves early when the signal is aborted. */
-export function wait(ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve()
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted === true) return Promise.resolve()
   return new Promise((resolve) => {
     const end = (): void => {
       clearTimeout(timer)
-      signal.removeEventListener('abort', end)
+      signal?.removeEventListener('abort', end)
       resolve()
     }
     const timer = setTimeout(end, ms)
-    signal.addEventListener('abort', end)
+    signal?.addEventListener('abort', end)
   })
 }

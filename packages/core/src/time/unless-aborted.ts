@@ -1,0 +1,30 @@
+/**
+ * Waits for `work`, but rejects with the signal's reason if the signal is aborted first. Whatever comes of `work`
+ * afterwards is ignored.
+ *
+ * @param mayLeave is called when the signal is aborted, and returns whether to stop waiting for `work`.
+ */
+export function unlessAborted<T>(
+  work: Promise<T>,
+  signal: AbortSignal | undefined,
+  mayLeave: () => boolean = () => true,
+): Promise<T> {
+  if (signal === undefined) return work
+  return new Promise((resolve, reject) => {
+    const abort = (): void => {
+      if (mayLeave()) reject(signal.reason)
+    }
+    if (signal.aborted) abort()
+    else signal.addEventListener('abort', abort, { once: true })
+    work.then(
+      (result) => {
+        signal.removeEventListener('abort', abort)
+        resolve(result)
+      },
+      (error: unknown) => {
+        signal.removeEventListener('abort', abort)
+        reject(error)
+      },
+    )
+  })
+}
