@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
-import type { ReceivedMessage } from '@txbox/core/ports'
+import type { QueueMessage } from '@txbox/core/ports'
 import { randomFrom } from '../support/worlds/random.ts'
 import { QUEUE, QueueStoreUnderTest, messageOf } from '../support/subjects/queue-store-under-test.ts'
 import { mainKind, useRoot, useTarget } from '../support/engines/target.ts'
@@ -52,7 +52,7 @@ test(`Q3 Q20 whatever happens at the same time, no key is stuck, none has two me
     }
   }
 
-  async function settle(message: ReceivedMessage, random: () => number): Promise<void> {
+  async function settle(message: QueueMessage, random: () => number): Promise<void> {
     const transaction = await root.begin()
     const session = await queue.ports.bind(transaction.tx)
     const [valid] = await queue.store.settle(session, [message])
@@ -62,7 +62,7 @@ test(`Q3 Q20 whatever happens at the same time, no key is stuck, none has two me
     ended.push(message.id)
   }
 
-  async function handle(message: ReceivedMessage, random: () => number): Promise<void> {
+  async function handle(message: QueueMessage, random: () => number): Promise<void> {
     const chance = random()
     if (chance < 0.1 && running) return
     if (chance < 0.2) await pause(random() * 1.5 * VISIBILITY_MS)

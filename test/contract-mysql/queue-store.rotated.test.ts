@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { NewStoredMessage, QueueReceipt, ReceivedMessage } from '@txbox/core/ports'
+import type { MessageToStore, QueueReceipt, QueueMessage } from '@txbox/core/ports'
 import { shardOf } from '@txbox/core/internal'
 import { keysOfOneShard } from '../support/subjects/keys.ts'
 import { QUEUE, QueueStoreUnderTest, messageOf } from '../support/subjects/queue-store-under-test.ts'
@@ -42,7 +42,7 @@ describe.each(ISOLATIONS)('with callers at %s', (isolation) => {
     return transaction
   }
 
-  async function sendIn({ tx }: OpenTransaction, ...messages: readonly NewStoredMessage[]): Promise<void> {
+  async function sendIn({ tx }: OpenTransaction, ...messages: readonly MessageToStore[]): Promise<void> {
     await queue.ports.queueSender.send(await queue.ports.bind(tx), messages)
   }
 
@@ -59,7 +59,7 @@ describe.each(ISOLATIONS)('with callers at %s', (isolation) => {
   }
 
   /** Leaves a message waiting behind an earlier one of its key. An earlier receive had the waiting message. */
-  async function waiting(): Promise<{ first: ReceivedMessage; second: string; old: ReceivedMessage }> {
+  async function waiting(): Promise<{ first: QueueMessage; second: string; old: QueueMessage }> {
     const sender = await begin()
     await sendIn(sender, messageOf(KEY, { id: 'first' }))
     const [second] = await queue.send(KEY)

@@ -1,7 +1,7 @@
 import { Kysely, MysqlDialect } from 'kysely'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { portsKey } from '@txbox/core'
-import type { ConnectedPorts, Lease, RelayStore, Settlement } from '@txbox/core/ports'
+import type { ConnectedPorts, Lease, RelayStore, OutboxSettlement } from '@txbox/core/ports'
 import type { MysqlSession } from '../../packages/mysql/src/connection/session.ts'
 import { poolOf } from '../support/engines/mysql-pool.ts'
 import { kyselyRoot, mysql2Root } from '../support/engines/mysql-roots.ts'
@@ -15,7 +15,7 @@ const outbox = useOutboxTarget(target)
 const NAME = 'outbox/03'
 const lease: Lease = { name: NAME, owner: 'me', term: 7n, crashes: 0, inFlight: undefined }
 /** An id that does not exist, and is searched for. */
-const refused: Settlement = {
+const refused: OutboxSettlement = {
   accepted: [],
   refused: [refusalOf({ seq: 1n, stamp: 1 }, 60_000)],
   behind: [],

@@ -7,7 +7,7 @@ import type {
   ConnectedPorts,
   Lease,
   RelayStore,
-  Settlement,
+  OutboxSettlement,
 } from '@txbox/core/ports'
 import { fill } from '../../packages/mysql/src/connection/literals.ts'
 import { relayStatements } from '../../packages/mysql/src/relay/relay-statements.ts'
@@ -21,7 +21,7 @@ const kind = target.kinds.find(({ library }) => library === 'mysql2')!
 const SHARD = 3
 const NAME = 'outbox/03'
 
-function accepted(rows: readonly BacklogRow[]): Settlement {
+function accepted(rows: readonly BacklogRow[]): OutboxSettlement {
   return { accepted: rows, refused: [], behind: [] }
 }
 

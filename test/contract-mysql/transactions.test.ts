@@ -6,7 +6,7 @@ import {
   portsKey,
   type TransactionHandle,
 } from '@txbox/core'
-import type { Claim, ConnectedPorts, StoredMessage } from '@txbox/core/ports'
+import type { Claim, ConnectedPorts, EncodedMessage } from '@txbox/core/ports'
 import type { MysqlSession } from '../../packages/mysql/src/connection/session.ts'
 import { InboxUnderTest, WAYS } from '../support/subjects/inbox-under-test.ts'
 import { outboxOf, publishAll } from '../support/subjects/relay-under-test.ts'
@@ -239,7 +239,7 @@ onEachKind(target, (kind) => {
     // As if this were the server's limit: a test must not change a setting of the whole server.
     const session = (await ports.bind(transaction.tx)) as MysqlSession
     session.server = { ...session.server, maxStatementBytes: 1_000_000 }
-    const stored = (id: string, bytes: number): StoredMessage => ({
+    const stored = (id: string, bytes: number): EncodedMessage => ({
       id,
       shard: 0,
       topic: kind.name,

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
-import type { ReceivedMessage } from '@txbox/core/ports'
+import type { QueueMessage } from '@txbox/core/ports'
 import { randomFrom } from '../support/worlds/random.ts'
 import { QUEUE, QueueStoreUnderTest, messageOf } from '../support/subjects/queue-store-under-test.ts'
 import { mainKind, useTarget } from '../support/engines/target.ts'
@@ -74,7 +74,7 @@ test(`Q3 Q7 Q8 Q20 whatever senders and receivers do at the same time, each mess
   }
 
   /** Settles in a transaction with the effect, which may last longer than the visibility timeout. */
-  async function work(index: number, message: ReceivedMessage, random: Random): Promise<void> {
+  async function work(index: number, message: QueueMessage, random: Random): Promise<void> {
     const transaction = await roots[index]!.begin()
     const session = await queues[index]!.ports.bind(transaction.tx)
     const [valid] = await queues[index]!.store.settle(session, [message])
@@ -92,7 +92,7 @@ test(`Q3 Q7 Q8 Q20 whatever senders and receivers do at the same time, each mess
     ended += 1
   }
 
-  async function handle(index: number, message: ReceivedMessage, random: Random): Promise<void> {
+  async function handle(index: number, message: QueueMessage, random: Random): Promise<void> {
     const { store } = queues[index]!
     const dice = random()
     if (dice < 0.06 && sending) return

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { ReceiveAttemptError, SchemaError } from '@txbox/core'
-import type { QueueReceipt, ReceivedMessage } from '@txbox/core/ports'
+import type { QueueReceipt, QueueMessage } from '@txbox/core/ports'
 import { QUEUE, QueueStoreUnderTest, messageOf } from '../support/subjects/queue-store-under-test.ts'
 import { mainKind, useRoot, useTarget } from '../support/engines/target.ts'
 
@@ -13,7 +13,7 @@ const start = async (): Promise<QueueStoreUnderTest> => {
   await target.sql('delete from txbox.inbox')
   return queue
 }
-const idsOf = (messages: readonly ReceivedMessage[]): readonly string[] => messages.map(({ id }) => id)
+const idsOf = (messages: readonly QueueMessage[]): readonly string[] => messages.map(({ id }) => id)
 /** Ends the visibility timeout of these. */
 const expire = (messages: readonly QueueReceipt[]): Promise<unknown> =>
   target.sql(
@@ -80,12 +80,7 @@ test('Q9 a receipt is valid until the message is given back, buried, or visible 
   const queue = await start()
   await queue.send('a', 'b', 'c', undefined)
   const received = await queue.receive()
-  const [one, two, three, four] = received as [
-    ReceivedMessage,
-    ReceivedMessage,
-    ReceivedMessage,
-    ReceivedMessage,
-  ]
+  const [one, two, three, four] = received as [QueueMessage, QueueMessage, QueueMessage, QueueMessage]
   expect(await queue.store.extend(received, 60_000)).toEqual([true, true, true, true])
   const giveback = { delayMs: 60_000, error: 'no\0', counted: false }
   expect(await queue.store.giveBack(one, giveback)).toBe(true)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { InvalidMessageError } from '@txbox/core'
-import type { ReceivedMessage } from '@txbox/core/ports'
+import type { QueueMessage } from '@txbox/core/ports'
 import { fromRabbitmq } from '@txbox/rabbitmq'
 import { payloadOf } from '../../packages/command/src/payload-of.ts'
 import type { DeliverySlot } from '../../packages/consumer/src/receive/delivery-slot.ts'
@@ -14,7 +14,7 @@ const NO_BYTES = 'undecodable'
 function readings(contentType: string, payload: Uint8Array): Record<string, unknown> {
   const { message, undecodable } = decodedMessage({
     ...{ id: 'm', headers: {}, createdAt: new Date(), payload, contentType },
-  } as unknown as ReceivedMessage)
+  } as unknown as QueueMessage)
   const shown = payloadOf(contentType, payload)
   return {
     queue: undecodable === undefined ? message.payload : NO_BYTES,

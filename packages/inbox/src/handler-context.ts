@@ -5,12 +5,12 @@ import { idempotencyKey, type InboxKey } from '@txbox/core/internal'
 const NEVER_ABORTED = new AbortController().signal
 
 /** An attempt: its number and its signal. */
-export interface Attempt {
+export interface HandlerAttempt {
   readonly attempt: number
   readonly signal: AbortSignal
 }
 
-export const FIRST_ATTEMPT: Attempt = { attempt: 1, signal: NEVER_ABORTED }
+export const FIRST_ATTEMPT: HandlerAttempt = { attempt: 1, signal: NEVER_ABORTED }
 
 /** The context of a handler. {@link InboxContext} documents the properties. */
 export class HandlerContext implements InboxContext {
@@ -33,7 +33,7 @@ export class HandlerContext implements InboxContext {
   declare readonly idempotencyKey: string
   readonly #key: InboxKey
 
-  constructor(consumer: string, key: InboxKey, { attempt, signal }: Attempt) {
+  constructor(consumer: string, key: InboxKey, { attempt, signal }: HandlerAttempt) {
     this.consumer = consumer
     this.key = key.text
     this.attempt = attempt

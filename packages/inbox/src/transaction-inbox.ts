@@ -10,7 +10,7 @@ import {
 } from '@txbox/core'
 import type { Claim, ClaimOptions, ClaimResult, DatabasePorts } from '@txbox/core/ports'
 import { inboxKey, nameOf, oneLine, type InboxKey } from '@txbox/core/internal'
-import { FIRST_ATTEMPT, HandlerContext, type Attempt } from './handler-context.ts'
+import { FIRST_ATTEMPT, HandlerContext, type HandlerAttempt } from './handler-context.ts'
 import type { DetachedInbox, DuplicateEvent, InboxHandler } from './inbox.ts'
 import { ageMs, contentHash } from './message-checks.ts'
 import type { InboxOutcome } from './outcome.ts'
@@ -97,7 +97,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     tx: H,
     delivery: KeyedMessage<N>,
     fn: InboxHandler<H, N, R>,
-    attempt: Attempt,
+    attempt: HandlerAttempt,
   ): Promise<InboxOutcome<R>> {
     const claimed = await this.#ports.inbox.claim(session, delivery.claim, this.#settings.claimOptions)
     if (claimed.status === 'duplicate') return this.#duplicate(delivery, claimed)

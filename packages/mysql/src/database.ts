@@ -40,7 +40,7 @@ import { MysqlOutboxStore } from './outbox/outbox-store.ts'
 import { MysqlQueueSender } from './queue/queue-sender.ts'
 import { MysqlQueueStore } from './queue/queue-store.ts'
 import { MysqlRelayStore } from './relay/relay-store.ts'
-import type { Source } from './connection/run-alone.ts'
+import type { MysqlStatementRoot } from './connection/run-alone.ts'
 import { checkRevision } from './tables/schema-revision.ts'
 import type { ServerTraits } from './connection/server.ts'
 import { assertOpen, bind, execute, openedSession, watch, type MysqlSession } from './connection/session.ts'
@@ -171,7 +171,12 @@ function connectedPorts(
   const { ports, known, serverBehind } = detachedPorts(tables, resolver)
   const run: RunStatement = (text) => root.query(db, text, [], CHECK_TIMEOUT_MS)
   const server = async (): Promise<ServerTraits> => (known.server ??= await checkRevision(run, tables))
-  const sourceOf = (statementTimeoutMs: number): Source => ({ root, db, statementTimeoutMs, server })
+  const sourceOf = (statementTimeoutMs: number): MysqlStatementRoot => ({
+    root,
+    db,
+    statementTimeoutMs,
+    server,
+  })
   return {
     known,
     ports: {

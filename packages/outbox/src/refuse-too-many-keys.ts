@@ -1,8 +1,8 @@
 import { InvalidMessageError, LIMITS } from '@txbox/core'
-import type { NewStoredMessage } from '@txbox/core/ports'
+import type { MessageToStore } from '@txbox/core/ports'
 
 /** @throws {InvalidMessageError} when one call would lock more ordering keys than {@link LIMITS} allows. */
-export function refuseTooManyKeys(messages: readonly NewStoredMessage[]): void {
+export function refuseTooManyKeys(messages: readonly MessageToStore[]): void {
   const ordered = messages.filter(({ key, deliverAt }) => key !== undefined && deliverAt === undefined)
   const keys = new Set(ordered.map(({ key }) => key)).size
   if (keys <= LIMITS.lockedKeys) return

@@ -27,7 +27,7 @@ import {
   translatingErrors,
   type Resolver,
   type RootAdapter,
-  type Source,
+  type StatementRoot,
 } from '@txbox/sql/transactions'
 import { connectListening } from './listen/connect-listening.ts'
 import { deadLetterStore } from './operate/dead-letter-store.ts'
@@ -169,7 +169,7 @@ function connectedPorts(
 ): ConnectedPorts {
   const detached = detachedPorts(schema, resolver)
   const connect = connectListening(root, db, listen)
-  const sourceOf = (statementTimeoutMs: number): Source => ({ root, db, statementTimeoutMs })
+  const sourceOf = (statementTimeoutMs: number): StatementRoot => ({ root, db, statementTimeoutMs })
   return {
     ...detached,
     transact: transactOn({ root, db, checksCommit: root.checksCommit }, errors, async (tx, opening) => {

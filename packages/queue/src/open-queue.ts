@@ -1,5 +1,5 @@
 import { PermanentError, type DeadLettered, type Delivery, type OpenSource } from '@txbox/core'
-import type { ReceivedMessage } from '@txbox/core/ports'
+import type { QueueMessage } from '@txbox/core/ports'
 import { longPoll, type PollIntervals } from './long-poll.ts'
 import { QueueDelivery } from './queue-delivery.ts'
 import { decodedMessage } from './received-message.ts'
@@ -56,7 +56,7 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
     await this.#freeSlot(signal)
     const { visibilityTimeoutMs } = this.#queue.settings
     const slots = Math.min(limit, this.#settings.prefetch - this.#unsettled.size, 1000)
-    const buried = (message: ReceivedMessage, error: string): void => this.#buried(message, error)
+    const buried = (message: QueueMessage, error: string): void => this.#buried(message, error)
     const request = { limit: slots, visibilityTimeoutMs, remove: false, attempt: undefined, buried }
     let lookedAt = 0
     const look = (): ReturnType<StoredQueue<Tx, P>['look']> => {
@@ -78,7 +78,7 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
   }
 
   /** Reports a message that this receive has made a dead letter. */
-  #buried(stored: ReceivedMessage, reason: string): void {
+  #buried(stored: QueueMessage, reason: string): void {
     const { message } = decodedMessage<P>(stored)
     const error = new PermanentError(
       `The message was received ${stored.receives} times, as often as maxReceives allows, and was not handled. Last error: ${reason}`,

@@ -1,5 +1,5 @@
 import { ReceiptExpiredError, type Delivery, type InboxMessage, type Session } from '@txbox/core'
-import type { ReceivedMessage } from '@txbox/core/ports'
+import type { QueueMessage } from '@txbox/core/ports'
 import { LONGEST_TIMER_MS, LazyAbort, reasonOf } from '@txbox/core/internal'
 import { expired } from './receipts.ts'
 import { decodedMessage } from './received-message.ts'
@@ -23,7 +23,7 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   readonly deliveries: number
   readonly isSuspect: boolean
   readonly #queue: StoredQueue<Tx, P>
-  readonly #stored: ReceivedMessage
+  readonly #stored: QueueMessage
   readonly #ended: () => void
   readonly #lost = new LazyAbort()
   #state: 'out' | 'settling' | 'settled' = 'out'
@@ -33,7 +33,7 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   #settling: Promise<unknown> | undefined
   #timer: NodeJS.Timeout | undefined
 
-  constructor(queue: StoredQueue<Tx, P>, stored: ReceivedMessage, { until, ended }: DeliveryLease) {
+  constructor(queue: StoredQueue<Tx, P>, stored: QueueMessage, { until, ended }: DeliveryLease) {
     const { message, undecodable } = decodedMessage<P>(stored)
     this.message = message
     if (undecodable !== undefined) this.undecodable = undecodable

@@ -1,11 +1,11 @@
 import { InvalidMessageError, type InboxMessage } from '@txbox/core'
-import type { ReceivedMessage } from '@txbox/core/ports'
+import type { QueueMessage } from '@txbox/core/ports'
 import { DEDUPLICATION_HEADER, decodePayload } from '@txbox/core/internal'
 import type { Received } from './queue.ts'
 import { receiptText } from './receipts.ts'
 
 /** Converts a stored message to the form that receivers get. */
-export function receivedMessage<P>(queue: string, stored: ReceivedMessage): Received<P> {
+export function receivedMessage<P>(queue: string, stored: QueueMessage): Received<P> {
   const { key, headers, receives, visibleAt } = stored
   const { message, undecodable } = decodedMessage<P>(stored)
   const deduplicationId = headers[DEDUPLICATION_HEADER]
@@ -20,7 +20,7 @@ export function receivedMessage<P>(queue: string, stored: ReceivedMessage): Rece
   }
 }
 
-export function decodedMessage<P>(stored: ReceivedMessage): {
+export function decodedMessage<P>(stored: QueueMessage): {
   readonly message: InboxMessage<P>
   readonly undecodable?: Error
 } {
@@ -37,7 +37,7 @@ export function decodedMessage<P>(stored: ReceivedMessage): {
   return { message: message as InboxMessage<P>, ...(undecodable !== undefined && { undecodable }) }
 }
 
-function decoded(stored: ReceivedMessage): { readonly payload: unknown; readonly undecodable?: Error } {
+function decoded(stored: QueueMessage): { readonly payload: unknown; readonly undecodable?: Error } {
   const { payload, undecodable } = stored
   if (undecodable !== undefined) return { payload, undecodable: new InvalidMessageError(undecodable) }
   try {

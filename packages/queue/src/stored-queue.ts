@@ -3,7 +3,7 @@ import type {
   ConnectedPorts,
   QueueReceipt,
   QueueStore,
-  ReceivedMessage,
+  QueueMessage,
   ReceiveRequest,
 } from '@txbox/core/ports'
 import { OptionChecker, deadLettersOf, oneLine, reasonOf } from '@txbox/core/internal'
@@ -137,7 +137,7 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
   }
 
   /** Receives once, without waiting. */
-  async look(request: Omit<ReceiveRequest, 'queue' | 'maxReceives'>): Promise<readonly ReceivedMessage[]> {
+  async look(request: Omit<ReceiveRequest, 'queue' | 'maxReceives'>): Promise<readonly QueueMessage[]> {
     await this.ready()
     return this.store.receive({ ...request, queue: this.name, maxReceives: this.settings.maxReceives })
   }

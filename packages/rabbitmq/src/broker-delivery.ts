@@ -4,7 +4,7 @@ import { fromRabbitmq } from './from-rabbitmq.ts'
 import { KEY_HEADER } from './outgoing-message.ts'
 
 /** How a delivery is settled on its channel. `ack-unanswered` does not wait until the broker has processed the settlement. */
-export type Settlement = 'ack' | 'ack-unanswered' | 'reject' | 'requeue' | 'requeue-uncounted'
+export type Acknowledgement = 'ack' | 'ack-unanswered' | 'reject' | 'requeue' | 'requeue-uncounted'
 
 /**
  * The header in which a quorum queue counts the earlier deliveries of a message. On a first delivery, the header comes from
@@ -20,14 +20,14 @@ export class BrokerDelivery<P> implements Delivery<P> {
   readonly deliveries: number
   readonly #raw: ConsumeMessage
   readonly #lost = new AbortController()
-  readonly #settle: (delivery: BrokerDelivery<P>, how: Settlement) => Promise<void>
+  readonly #settle: (delivery: BrokerDelivery<P>, how: Acknowledgement) => Promise<void>
   #settled: Promise<void> | undefined
 
   /** @param isCounted whether the queue counts deliveries, and so sets the header with the count. */
   constructor(
     raw: ConsumeMessage,
     isCounted: boolean,
-    settle: (delivery: BrokerDelivery<P>, how: Settlement) => Promise<void>,
+    settle: (delivery: BrokerDelivery<P>, how: Acknowledgement) => Promise<void>,
   ) {
     this.#raw = raw
     this.#settle = settle
@@ -76,7 +76,7 @@ export class BrokerDelivery<P> implements Delivery<P> {
     this.#lost.abort(reason)
   }
 
-  #once(how: Settlement): Promise<void> {
+  #once(how: Acknowledgement): Promise<void> {
     // A tag of an earlier channel would settle another message, or close the channel.
     if (this.lost.aborted) return Promise.resolve()
     this.#settled ??= this.#settle(this, how)

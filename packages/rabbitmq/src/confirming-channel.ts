@@ -9,7 +9,7 @@ import { ReusedHeaders } from './reused-headers.ts'
 import { Unconfirmed } from './unconfirmed.ts'
 
 /** The broker's answer for one message. */
-export type Verdict = 'confirmed' | 'refused' | 'unroutable'
+export type ConfirmResult = 'confirmed' | 'refused' | 'unroutable'
 
 /** The sender of a message, which receives the broker's answer. */
 export interface Sender {
@@ -19,7 +19,7 @@ export interface Sender {
    * @param place the place of the message in its call.
    * @param at the time of the answer, on the monotonic clock.
    */
-  settled(place: number, verdict: Verdict, at: number): void
+  settled(place: number, verdict: ConfirmResult, at: number): void
   /** Called once after `wait`, when there may be room again, unless the channel fails. */
   resume(): void
 }

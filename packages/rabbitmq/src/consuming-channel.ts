@@ -1,7 +1,7 @@
 import { BrokerUnavailableError, type Delivery, type OpenSource } from '@txbox/core'
 import { unlessAborted, within } from '@txbox/core/internal'
 import type { Channel, ChannelModel, ConsumeMessage } from 'amqplib'
-import { BrokerDelivery, type Settlement } from './broker-delivery.ts'
+import { BrokerDelivery, type Acknowledgement } from './broker-delivery.ts'
 import { reasonOf } from './reason-of.ts'
 
 /** How long each step of closing may take, in milliseconds. */
@@ -159,7 +159,7 @@ export class ConsumingChannel<P> implements OpenSource<P> {
     this.#wake.resolve()
   }
 
-  async #settle(delivery: BrokerDelivery<P>, how: Settlement): Promise<void> {
+  async #settle(delivery: BrokerDelivery<P>, how: Acknowledgement): Promise<void> {
     this.#unsettled.delete(delivery)
     try {
       if (how === 'ack' || how === 'ack-unanswered') this.#accepted.push(delivery)

@@ -6,7 +6,7 @@ import {
   type PublishResult,
 } from '@txbox/core'
 import { oneLine } from '@txbox/core/internal'
-import type { ConfirmingChannel, Sender, Verdict } from './confirming-channel.ts'
+import type { ConfirmingChannel, Sender, ConfirmResult } from './confirming-channel.ts'
 import type { OrderedBatch } from './ordered-batch.ts'
 import { outgoingMessage } from './outgoing-message.ts'
 import type { StuckKeys } from './stuck-keys.ts'
@@ -95,7 +95,7 @@ export class PublishCall implements Sender {
     this.#inFlight.clear()
   }
 
-  settled(place: number, verdict: Verdict, at: number): void {
+  settled(place: number, verdict: ConfirmResult, at: number): void {
     const message = this.#batch.messages[place]!
     this.#progressAt = at
     this.#inFlight.delete(place)

@@ -2,7 +2,7 @@ import { BrokerUnavailableError } from '@txbox/core'
 import { unlessAborted } from '@txbox/core/internal'
 import { BrokerConnection, type ConnectionSettings } from './broker-connection.ts'
 
-interface Attempt {
+interface ConnectionAttempt {
   readonly made: Promise<BrokerConnection>
   /** Aborted to end the attempt. */
   readonly lifetime: AbortController
@@ -15,7 +15,7 @@ interface Attempt {
 export class SharedConnection {
   readonly #settings: ConnectionSettings
   #current: BrokerConnection | undefined
-  #attempt: Attempt | undefined
+  #attempt: ConnectionAttempt | undefined
   #closed: Promise<void> | undefined
 
   constructor(settings: ConnectionSettings) {
@@ -39,7 +39,7 @@ export class SharedConnection {
     return this.#closed
   }
 
-  #connect(): Attempt {
+  #connect(): ConnectionAttempt {
     const failed = this.#current
     // If only its channel failed, its socket is still open.
     failed?.drop(failed.channel.failure ?? closedError(this.#settings))

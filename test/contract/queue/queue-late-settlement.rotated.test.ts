@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Session } from '@txbox/core'
-import type { ReceivedMessage } from '@txbox/core/ports'
+import type { QueueMessage } from '@txbox/core/ports'
 import { QUEUE, QueueStoreUnderTest } from '../../support/subjects/queue-store-under-test.ts'
 import { mainKind, useRoot, useTarget } from '../../support/engines/target.ts'
 
@@ -9,8 +9,8 @@ const root = useRoot(target, mainKind(target), { max: 6 })
 const table = target.outboxTable.replace(/outbox$/, 'queue')
 
 /** Receives this many messages, or all. A slow receive returns before it has visited all shards. */
-async function receiveAll(subject: QueueStoreUnderTest, count = Infinity): Promise<ReceivedMessage[]> {
-  const all: ReceivedMessage[] = []
+async function receiveAll(subject: QueueStoreUnderTest, count = Infinity): Promise<QueueMessage[]> {
+  const all: QueueMessage[] = []
   while (all.length < count) {
     const received = await subject.receive()
     if (received.length === 0) break

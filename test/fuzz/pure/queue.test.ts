@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { expect } from 'vitest'
 import type { TxboxErrorCode } from '@txbox/core'
-import type { ReceivedMessage } from '@txbox/core/ports'
+import type { QueueMessage } from '@txbox/core/ports'
 import { createOutbox } from '@txbox/outbox'
 import { postgres } from '@txbox/postgres'
 import { createQueue } from '@txbox/queue'
@@ -145,7 +145,7 @@ const stored = fc.record({
 })
 
 fuzz('a stored message is received, whatever its row holds', 2000, stored, (row) => {
-  const received = receivedMessage('q', row as unknown as ReceivedMessage)
+  const received = receivedMessage('q', row as unknown as QueueMessage)
   expect(received.message.id).toBe(row.id)
   expect(readReceipt('delete', 'q', received).place).toBe(row.place)
   if (received.undecodable === undefined) return

@@ -15,7 +15,7 @@ import type {
   ParkedSettlement,
   ReadLimits,
   RelayStore,
-  Settlement,
+  OutboxSettlement,
 } from '@txbox/core/ports'
 
 /** The steps of a relay. */
@@ -103,7 +103,7 @@ export class MortalRelay {
     }
     const settle = async (
       step: 'settle' | 'settleParked',
-      { accepted, refused }: Settlement | ParkedSettlement,
+      { accepted, refused }: OutboxSettlement | ParkedSettlement,
       work: () => Promise<void>,
     ): Promise<void> => {
       const from = step === 'settle' ? 'read' : 'readDue'

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import type {
-  NewStoredMessage,
+  MessageToStore,
   QueueStore,
   ReceiveRequest,
-  ReceivedMessage,
+  QueueMessage,
   ConnectedPorts,
 } from '@txbox/core/ports'
 import { connectedPortsOf, shardOf } from '@txbox/core/internal'
@@ -31,7 +31,7 @@ export class QueueStoreUnderTest {
     return messages.map(({ id }) => id)
   }
 
-  receive(how: Partial<ReceiveRequest> = {}): Promise<readonly ReceivedMessage[]> {
+  receive(how: Partial<ReceiveRequest> = {}): Promise<readonly QueueMessage[]> {
     return this.store.receive({
       queue: QUEUE,
       limit: 10,
@@ -44,7 +44,7 @@ export class QueueStoreUnderTest {
   }
 }
 
-export function messageOf(key: string | undefined, how: Partial<NewStoredMessage> = {}): NewStoredMessage {
+export function messageOf(key: string | undefined, how: Partial<MessageToStore> = {}): MessageToStore {
   return {
     id: randomUUID(),
     shard: shardOf(key),

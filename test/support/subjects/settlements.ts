@@ -1,4 +1,4 @@
-import type { BacklogMessage, BacklogRow, Refusal, Settlement } from '@txbox/core/ports'
+import type { BacklogMessage, BacklogRow, Refusal, OutboxSettlement } from '@txbox/core/ports'
 
 /** A relay's settlement of a message that was refused again; without `retryInMs` the message is dead. */
 export function refusalOf(
@@ -11,6 +11,6 @@ export function refusalOf(
 }
 
 /** Messages that wait behind a parked message of their key. */
-export function behind(rows: readonly BacklogRow[]): Settlement['behind'] {
+export function behind(rows: readonly BacklogRow[]): OutboxSettlement['behind'] {
   return rows.map((row) => ({ row, suspect: false }))
 }

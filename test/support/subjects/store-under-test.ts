@@ -1,6 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { onTestFinished } from 'vitest'
-import type { BacklogMessage, Lease, LeaseStore, Refusal, RelayStore, Settlement } from '@txbox/core/ports'
+import type {
+  BacklogMessage,
+  Lease,
+  LeaseStore,
+  Refusal,
+  RelayStore,
+  OutboxSettlement,
+} from '@txbox/core/ports'
 import { connectedPortsOf } from '@txbox/core/internal'
 import type { OutboxTarget } from '../engines/outbox-target.ts'
 import type { Root, Target } from '../engines/target.ts'
@@ -11,7 +18,7 @@ export const SHARD = 3
 export const LIMITS = { messages: 100, bytes: 1_000_000 }
 
 /** A settlement without messages. */
-const NOTHING: Settlement = { accepted: [], refused: [], behind: [] }
+const NOTHING: OutboxSettlement = { accepted: [], refused: [], behind: [] }
 
 /** The ports that a relay uses, without a relay: one lease of one shard. */
 export class StoreUnderTest {
@@ -76,7 +83,7 @@ export class StoreUnderTest {
     return this.store.readSuspect(SHARD, LIMITS)
   }
 
-  async settle(settlement: Partial<Settlement>): Promise<void> {
+  async settle(settlement: Partial<OutboxSettlement>): Promise<void> {
     await this.store.settle(this.lease, SHARD, { ...NOTHING, ...settlement })
   }
 

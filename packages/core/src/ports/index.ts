@@ -19,7 +19,7 @@ export type {
   StuckKey,
 } from './inspection-store.ts'
 export type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from './lease-store.ts'
-export type { NewStoredMessage, OutboxStore, StoredMessage } from './outbox-store.ts'
+export type { MessageToStore, OutboxStore, EncodedMessage } from './outbox-store.ts'
 export type {
   Giveback,
   QueueReceipt,
@@ -27,7 +27,7 @@ export type {
   QueueStore,
   ReceiveAttempt,
   ReceiveRequest,
-  ReceivedMessage,
+  QueueMessage,
 } from './queue-store.ts'
 export type {
   BacklogMessage,
@@ -36,7 +36,7 @@ export type {
   ReadLimits,
   Refusal,
   RelayStore,
-  Settlement,
+  OutboxSettlement,
   ShardWork,
 } from './relay-store.ts'
 export type {

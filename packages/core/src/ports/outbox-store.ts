@@ -1,7 +1,7 @@
 import type { Session } from './session.ts'
 
 /** An outbox message in the form in which the table stores it: checked and encoded. */
-export interface StoredMessage {
+export interface EncodedMessage {
   readonly id: string
   /** 0 to SHARDS − 1. */
   readonly shard: number
@@ -15,7 +15,7 @@ export interface StoredMessage {
 }
 
 /** A message to store, which may have to wait for an instant. */
-export interface NewStoredMessage extends StoredMessage {
+export interface MessageToStore extends EncodedMessage {
   /** The message is not published before this instant. Such a message is stored as a parked message. */
   readonly deliverAt?: Date | undefined
 }
@@ -36,7 +36,7 @@ export interface NewStoredMessage extends StoredMessage {
 export interface OutboxStore {
   append(
     session: Session,
-    messages: readonly NewStoredMessage[],
+    messages: readonly MessageToStore[],
     options?: { readonly notify?: boolean; readonly lockKeys?: boolean },
   ): Promise<void>
 }

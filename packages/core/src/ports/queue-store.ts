@@ -1,4 +1,4 @@
-import type { NewStoredMessage, StoredMessage } from './outbox-store.ts'
+import type { MessageToStore, EncodedMessage } from './outbox-store.ts'
 import type { Session } from './session.ts'
 
 /** Identifies a received message and the receive that it belongs to. */
@@ -12,7 +12,7 @@ export interface QueueReceipt {
 }
 
 /** A message that `receive` hands out. The topic is the name of the queue. */
-export interface ReceivedMessage extends StoredMessage, QueueReceipt {
+export interface QueueMessage extends EncodedMessage, QueueReceipt {
   /**
    * The number of receives, including this one. Receives that were given back with `counted: false` are not included.
    */
@@ -45,7 +45,7 @@ export interface ReceiveRequest {
    * Called for each message that this receive has made a dead letter, after the commit, with the error that the dead letter
    * shows. Not called by a receive with `attempt`.
    */
-  readonly buried?: ((message: ReceivedMessage, error: string) => void) | undefined
+  readonly buried?: ((message: QueueMessage, error: string) => void) | undefined
 }
 
 /** Identifies one receive, so that it can be repeated when its answer was lost. */
@@ -87,7 +87,7 @@ export interface QueueStore {
    *
    * @throws {ReceiveAttemptError} when a repeated receive cannot give the same messages again.
    */
-  receive(request: ReceiveRequest): Promise<readonly ReceivedMessage[]>
+  receive(request: ReceiveRequest): Promise<readonly QueueMessage[]>
   /**
    * Marks messages as handled: they are never received again. Sends one statement for all messages that are part of the
    * order of a key, and one for all others.
@@ -140,7 +140,7 @@ export interface QueueStore {
 export interface QueueSender {
   send(
     session: Session,
-    messages: readonly NewStoredMessage[],
+    messages: readonly MessageToStore[],
     options?: { readonly notify?: boolean },
   ): Promise<void>
 }

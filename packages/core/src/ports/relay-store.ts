@@ -1,8 +1,8 @@
 import type { Lease } from './lease-store.ts'
-import type { StoredMessage } from './outbox-store.ts'
+import type { EncodedMessage } from './outbox-store.ts'
 
 /** A message in the backlog. */
-export interface BacklogMessage extends StoredMessage {
+export interface BacklogMessage extends EncodedMessage {
   /** The number of the message in its shard's outbox, or its place among the parked messages. Exact beyond 2^53. */
   readonly seq: bigint
   /**
@@ -55,7 +55,7 @@ export interface Refusal {
 }
 
 /** The results of messages from the outbox. */
-export interface Settlement {
+export interface OutboxSettlement {
   readonly accepted: readonly BacklogRow[]
   readonly refused: readonly Refusal[]
   /** Messages that wait behind a parked message of their key. */
@@ -123,7 +123,7 @@ export interface RelayStore {
     shard: number,
     places: { readonly from: bigint; readonly to: bigint },
   ): Promise<void>
-  settle(lease: Lease, shard: number, settlement: Settlement): Promise<void>
+  settle(lease: Lease, shard: number, settlement: OutboxSettlement): Promise<void>
   settleParked(lease: Lease, shard: number, settlement: ParkedSettlement): Promise<void>
   /**
    * Makes the first message of each blocked key due again if no message of the key is due, because the head of the key

@@ -4,7 +4,7 @@ import { encodeMessages, type SendingCall } from './encode-messages.ts'
 import type { NewMessage } from '../messages/messages.ts'
 import type { StoredId } from '../messages/stored-id.ts'
 import type { DatabasePorts } from '../ports/database-ports.ts'
-import type { NewStoredMessage } from '../ports/outbox-store.ts'
+import type { MessageToStore } from '../ports/outbox-store.ts'
 import type { Session } from '../ports/session.ts'
 
 /** A message without the fields that only some senders have. */
@@ -18,8 +18,8 @@ interface SenderOptions {
   readonly call: SendingCall & SendHistory
   readonly deduplication: DeduplicationOptions | undefined
   /** Refuses messages before anything is written. */
-  readonly check?: ((messages: readonly NewStoredMessage[]) => void) | undefined
-  readonly append: (session: Session, messages: readonly NewStoredMessage[]) => Promise<void>
+  readonly check?: ((messages: readonly MessageToStore[]) => void) | undefined
+  readonly append: (session: Session, messages: readonly MessageToStore[]) => Promise<void>
 }
 
 /** @throws {InvalidOptionError} for a wrong `deduplication`. */

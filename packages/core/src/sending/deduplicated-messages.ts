@@ -10,12 +10,12 @@ import { InvalidMessageError } from '../errors/errors.ts'
 import type { NewMessage } from '../messages/messages.ts'
 import { oneLine } from '../text/one-line.ts'
 import type { InboxStore } from '../ports/inbox-store.ts'
-import type { NewStoredMessage } from '../ports/outbox-store.ts'
+import type { MessageToStore } from '../ports/outbox-store.ts'
 import type { Session } from '../ports/session.ts'
 
 /** A message whose headers contain its deduplication id, and the identity by which its send is compared. */
-export interface IdentifiedMessage {
-  readonly stored: NewStoredMessage
+export interface DeduplicatedSend {
+  readonly stored: MessageToStore
   readonly identity: SendIdentity
 }
 
@@ -34,8 +34,8 @@ export class DeduplicatedMessages {
   /** @throws {InvalidMessageError} when a message has no id, a wrong id, or the header of the id. */
   identify(
     messages: readonly Pick<NewMessage, 'deduplicationId'>[],
-    stored: readonly NewStoredMessage[],
-  ): readonly IdentifiedMessage[] {
+    stored: readonly MessageToStore[],
+  ): readonly DeduplicatedSend[] {
     return stored.map((message, index) => {
       refuseHeader(this.#history.where, message.headers)
       const { topic, key, payload } = message
@@ -49,8 +49,8 @@ export class DeduplicatedMessages {
   /** Stores the messages that are not duplicates with one call of `append`, in the transaction of the session. */
   async store(
     session: Session,
-    messages: readonly IdentifiedMessage[],
-    append: (session: Session, first: readonly NewStoredMessage[]) => Promise<void>,
+    messages: readonly DeduplicatedSend[],
+    append: (session: Session, first: readonly MessageToStore[]) => Promise<void>,
   ): Promise<readonly SendOutcome[]> {
     const sends = messages.map(({ stored, identity }) => ({ messageId: stored.id, identity }))
     const history = { ...this.#history, windowMs: this.#rules.windowMs }

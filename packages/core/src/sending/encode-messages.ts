@@ -5,7 +5,7 @@ import { isLostInJson } from '../messages/lost-in-json.ts'
 import type { NewMessage } from '../messages/messages.ts'
 import { oneLine } from '../text/one-line.ts'
 import { nameOf } from '../text/name-of.ts'
-import type { NewStoredMessage } from '../ports/outbox-store.ts'
+import type { MessageToStore } from '../ports/outbox-store.ts'
 import type { BacklogMessage } from '../ports/relay-store.ts'
 import { reasonOf } from '../errors/reason-of.ts'
 import { payloadForm } from '../payload.ts'
@@ -47,7 +47,7 @@ export interface SendingCall {
  * @throws {InvalidMessageError} for too many messages, and for a value that the database cannot store and return
  *   unchanged.
  */
-export function encodeMessages(call: SendingCall, messages: readonly unknown[]): readonly NewStoredMessage[] {
+export function encodeMessages(call: SendingCall, messages: readonly unknown[]): readonly MessageToStore[] {
   refuseTooMuch(call, messages.length, 0)
   const encoder = new MessageEncoder(call)
   // Unlike `map`, this does not pass over missing elements.
@@ -78,7 +78,7 @@ class MessageEncoder {
     this.#call = call
   }
 
-  encode(given: unknown): NewStoredMessage {
+  encode(given: unknown): MessageToStore {
     if (typeof given !== 'object' || given === null) throw this.#invalid('the message', 'an object', given)
     this.#refuseUnknown(given)
     const message = given as NewMessage

@@ -5,7 +5,7 @@
  */
 import { DatabaseUnavailableError } from '@txbox/core'
 import { unanswered, within } from '@txbox/core/internal'
-import { repeatOnConflict, type Source as SqlSource, type SqlResult } from '@txbox/sql/transactions'
+import { repeatOnConflict, type StatementRoot as SqlSource, type SqlResult } from '@txbox/sql/transactions'
 import { columns } from './columns.ts'
 import { errors } from './errors.ts'
 import { fill, type Value } from './literals.ts'
@@ -18,11 +18,11 @@ import { withMark, withTimeLimit } from './time-limit-statements.ts'
 const KILL_TIMEOUT_MS = 1000
 
 /** The root of statements, their timeout, and the traits of the server. */
-export interface Source extends SqlSource, Connections {}
+export interface MysqlStatementRoot extends SqlSource, Connections {}
 
 /** Runs one statement as its own transaction. The statement must be safe to repeat. */
 export async function runAlone(
-  source: Source,
+  source: MysqlStatementRoot,
   doing: string,
   text: string,
   values: readonly Value[],
@@ -43,7 +43,7 @@ export async function runAlone(
  * that waits for a lock would leave a connection behind.
  */
 export async function runBounded(
-  source: Source,
+  source: MysqlStatementRoot,
   doing: string,
   text: string,
   values: readonly Value[],
@@ -62,7 +62,7 @@ export async function runBounded(
 }
 
 /** Kills the connection of an abandoned statement. If that fails, the statement ends by itself later. */
-async function killLate({ root, db }: Source, statement: string): Promise<void> {
+async function killLate({ root, db }: MysqlStatementRoot, statement: string): Promise<void> {
   const { processes, kill } = shortTransactionStatements
   const run = (text: string): Promise<SqlResult> =>
     within(root.query(db, text, [], KILL_TIMEOUT_MS), KILL_TIMEOUT_MS, unanswered)
@@ -77,7 +77,7 @@ async function killLate({ root, db }: Source, statement: string): Promise<void> 
 
 /** Runs a short transaction of several statements, which must be safe to repeat. */
 export async function runTogether<R>(
-  source: Source,
+  source: MysqlStatementRoot,
   doing: string,
   work: (run: Run) => Promise<R>,
 ): Promise<R> {

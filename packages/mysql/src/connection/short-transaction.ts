@@ -1,5 +1,5 @@
 /* Only MySQL and MariaDB need short transactions of several statements: PostgreSQL does the same in one statement. */
-import type { OwnConnection, Source, SqlResult } from '@txbox/sql/transactions'
+import type { OwnConnection, StatementRoot, SqlResult } from '@txbox/sql/transactions'
 import { fill, type Value } from './literals.ts'
 import { shortTransactionStatements } from './short-transaction-statements.ts'
 import { serverTimeoutS } from './time-limit-statements.ts'
@@ -13,7 +13,7 @@ export type Run = (text: string, values: readonly Value[]) => Promise<SqlResult>
  */
 export async function shortTransaction<R>(
   query: OwnConnection['query'],
-  { statementTimeoutMs }: Pick<Source, 'statementTimeoutMs'>,
+  { statementTimeoutMs }: Pick<StatementRoot, 'statementTimeoutMs'>,
   work: (run: Run) => Promise<R>,
 ): Promise<R> {
   const { limit, readCommitted, begin, commit, rollback, restore } = shortTransactionStatements

@@ -16,7 +16,7 @@ import type { Tables } from '../connection/identifiers.ts'
 import { columns, placeOf } from '../connection/columns.ts'
 import { deadLetterStatements, queueDeadLetterStatements } from './dead-letter-statements.ts'
 import { bytesOf, fill, json } from '../connection/literals.ts'
-import { runAlone, runTogether, type Source } from '../connection/run-alone.ts'
+import { runAlone, runTogether, type MysqlStatementRoot } from '../connection/run-alone.ts'
 import { byEngine, type ByEngine } from '../connection/server.ts'
 import type { Run } from '../connection/short-transaction.ts'
 
@@ -43,7 +43,11 @@ interface Search {
  *
  * @param queue the stored queue whose dead letters these are; `undefined` for the outbox.
  */
-export function deadLetterStore(tables: Tables, source: Source, queue: string | undefined): DeadLetterStore {
+export function deadLetterStore(
+  tables: Tables,
+  source: MysqlStatementRoot,
+  queue: string | undefined,
+): DeadLetterStore {
   const statements: ByEngine<Sql> =
     queue === undefined ? byEngine(deadLetterStatements, tables) : byEngine(queueDeadLetterStatements, tables)
   const sqlOf = async (): Promise<Sql> => statements[(await source.server()).engine]

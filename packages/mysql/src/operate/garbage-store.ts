@@ -7,7 +7,7 @@ import { isTimeout } from '../connection/errors.ts'
 import { garbageStatements } from './garbage-statements.ts'
 import { microseconds, type Value } from '../connection/literals.ts'
 import { QueueReceiver } from '../queue/queue-receiver.ts'
-import { runBounded, runTogether, type Source } from '../connection/run-alone.ts'
+import { runBounded, runTogether, type MysqlStatementRoot } from '../connection/run-alone.ts'
 import { byEngine } from '../connection/server.ts'
 
 type Sql = ReturnType<typeof garbageStatements>
@@ -34,7 +34,7 @@ const REMOVING: Readonly<Record<RemovalByAge, Removing>> = {
 }
 
 /** Creates the store of the garbage collector for MySQL and MariaDB. */
-export function garbageStore(tables: Tables, source: Source): GarbageStore {
+export function garbageStore(tables: Tables, source: MysqlStatementRoot): GarbageStore {
   const statements = byEngine(garbageStatements, tables)
   const receiver = new QueueReceiver(tables, source)
   const sqlOf = async (): Promise<Sql> => statements[(await source.server()).engine]

@@ -1,16 +1,16 @@
 /* MySQL and MariaDB split a batch into packets, and check for a transaction; PostgreSQL takes a batch as arrays. */
 import { InvalidMessageError, NotInTransactionError, type Session } from '@txbox/core'
-import type { NewStoredMessage } from '@txbox/core/ports'
+import type { MessageToStore } from '@txbox/core/ports'
 import { oneLine } from '@txbox/core/internal'
 import { rowBytes, rowsByPacket } from '../connection/rows-by-packet.ts'
 import { assertInTransaction, execute, type MysqlSession } from '../connection/session.ts'
 
 /** Messages to insert, and the statements that insert them. */
 interface Insertion {
-  readonly messages: readonly NewStoredMessage[]
+  readonly messages: readonly MessageToStore[]
   readonly insert: (rows: readonly string[]) => string
   /** Returns the row of the nth message. */
-  readonly rowOf: (message: NewStoredMessage, n: number) => string
+  readonly rowOf: (message: MessageToStore, n: number) => string
   /**
    * The statement that deletes rows that were written outside of a transaction, by the number of the first row and the
    * ids.
@@ -82,7 +82,7 @@ function rethrow(error: unknown): never {
 }
 
 function tooLarge(
-  message: NewStoredMessage,
+  message: MessageToStore,
   { call, bytes, maxBytes }: { call: string; bytes: number; maxBytes: number },
 ): InvalidMessageError {
   return new InvalidMessageError(

@@ -3,7 +3,7 @@
  * arrays, and can notify.
  */
 import { SchemaError, type Session } from '@txbox/core'
-import type { NewStoredMessage, OutboxStore } from '@txbox/core/ports'
+import type { MessageToStore, OutboxStore } from '@txbox/core/ports'
 import { keyLocksOf } from '@txbox/core/internal'
 import { OUT_OF_RANGE, hasNumber } from '../connection/errors.ts'
 import type { Tables } from '../connection/identifiers.ts'
@@ -24,7 +24,7 @@ export class MysqlOutboxStore implements OutboxStore {
 
   async append(
     session: Session,
-    messages: readonly NewStoredMessage[],
+    messages: readonly MessageToStore[],
     options?: { readonly lockKeys?: boolean },
   ): Promise<void> {
     const now = messages.filter(({ deliverAt }) => deliverAt === undefined)
@@ -32,13 +32,13 @@ export class MysqlOutboxStore implements OutboxStore {
     const { append, appendRow, appendLockedRow, takeBack, schedule, scheduleRow, takeBackScheduled } =
       this.#sql
     const locks = options?.lockKeys === true ? lockRowsOf(now) : []
-    const rowOf = (message: NewStoredMessage, n: number): string => {
+    const rowOf = (message: MessageToStore, n: number): string => {
       const values = storedValues(message)
       return n > 0 || locks.length === 0
         ? fill(appendRow, values)
         : fill(appendLockedRow, [locks.length, message.shard, locks, ...values.slice(1)])
     }
-    const laterRowOf = (message: NewStoredMessage): string => {
+    const laterRowOf = (message: MessageToStore): string => {
       const atMs = message.deliverAt!.getTime()
       return fill(scheduleRow, [...storedValues(message), atMs, atMs])
     }
@@ -54,7 +54,7 @@ export class MysqlOutboxStore implements OutboxStore {
 }
 
 /** Returns the numbers of the lock rows for the keys of the messages. */
-function lockRowsOf(messages: readonly NewStoredMessage[]): readonly number[] {
+function lockRowsOf(messages: readonly MessageToStore[]): readonly number[] {
   // Each prefix has its own table of locks, so the number does not have to depend on the prefix.
   const rows = keyLocksOf(messages, '').map((lock) => Number(BigInt.asUintN(64, lock) % BigInt(KEY_LOCKS)))
   return [...new Set(rows)]

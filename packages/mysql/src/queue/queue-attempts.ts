@@ -1,5 +1,5 @@
 /* MySQL and MariaDB report an existing claim as an error, and read messages again after extending them. */
-import type { ReceiveAttempt, ReceiveRequest, ReceivedMessage } from '@txbox/core/ports'
+import type { ReceiveAttempt, ReceiveRequest, QueueMessage } from '@txbox/core/ports'
 import { ReceiveAttempts, attemptClaim } from '@txbox/sql/stores'
 import type { Tables } from '../connection/identifiers.ts'
 import { columns, placeOf } from '../connection/columns.ts'
@@ -50,7 +50,7 @@ export class QueueAttempts {
       async extend(run, answer, { visibilityTimeoutMs, maxReceives }) {
         const sql = await receiver.sql()
         await run(sql.extend, [json(answer.map(({ place }) => place)), microseconds(visibilityTimeoutMs)])
-        const repeated: ReceivedMessage[] = []
+        const repeated: QueueMessage[] = []
         for (const { place, receipt } of answer) {
           repeated.push(...(await readMessages(run, sql, [place], receipt, maxReceives)))
         }
@@ -63,7 +63,7 @@ export class QueueAttempts {
    * Claims the attempt and receives in one transaction, so that either both the claim and the receipts are stored, or
    * neither.
    */
-  receive(request: ReceiveRequest, attempt: ReceiveAttempt): Promise<readonly ReceivedMessage[]> {
+  receive(request: ReceiveRequest, attempt: ReceiveAttempt): Promise<readonly QueueMessage[]> {
     const claim = attemptClaim(request.queue, attempt.id)
     return this.#receiver.receive(request, async (search, positions, look) => {
       const { received, moved } = await this.#receiver.transaction(async (run) => {

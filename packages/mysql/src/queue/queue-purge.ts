@@ -12,7 +12,7 @@ import { queuePurgeStatements } from './queue-purge-statements.ts'
 import type { QueueReceiver } from './queue-receiver.ts'
 import { json } from '../connection/literals.ts'
 import { keyOf, lockRows } from './queue-rows.ts'
-import { runBounded, runTogether, type Source } from '../connection/run-alone.ts'
+import { runBounded, runTogether, type MysqlStatementRoot } from '../connection/run-alone.ts'
 import { byEngine, type ByEngine } from '../connection/server.ts'
 
 const PURGING = 'purging a queue'
@@ -25,10 +25,10 @@ type Statements = ReturnType<typeof queuePurgeStatements>
 /** Implements `purge` of {@link QueueStore}. */
 export class QueuePurge {
   readonly #statements: ByEngine<Statements>
-  readonly #source: Source
+  readonly #source: MysqlStatementRoot
   readonly #receiver: QueueReceiver
 
-  constructor(tables: Tables, source: Source, receiver: QueueReceiver) {
+  constructor(tables: Tables, source: MysqlStatementRoot, receiver: QueueReceiver) {
     this.#statements = byEngine(queuePurgeStatements, tables)
     this.#source = source
     this.#receiver = receiver

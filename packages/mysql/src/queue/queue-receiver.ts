@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { DatabaseUnavailableError } from '@txbox/core'
-import type { ReceiveRequest, ReceivedMessage } from '@txbox/core/ports'
+import type { ReceiveRequest, QueueMessage } from '@txbox/core/ports'
 import { SHARDS } from '@txbox/core/internal'
 import { ALL_SHARDS, ReceiveBudget, firstLook, nextLook, shardRow, shuffled } from '@txbox/sql/stores'
 import type { Tables } from '../connection/identifiers.ts'
@@ -13,7 +13,7 @@ import { DUPLICATE_KEY, hasNumber } from '../connection/errors.ts'
 import { fill } from '../connection/literals.ts'
 import { queueReceiveStatements } from './queue-receive-statements.ts'
 import { QueueShard, type DuePosition, type Found, type Look, type Search } from './queue-shard.ts'
-import { runBounded, runTogether, type Source } from '../connection/run-alone.ts'
+import { runBounded, runTogether, type MysqlStatementRoot } from '../connection/run-alone.ts'
 import { byEngine, type ByEngine } from '../connection/server.ts'
 import type { Run } from '../connection/short-transaction.ts'
 
@@ -33,24 +33,24 @@ type Statements = ReturnType<typeof queueReceiveStatements>
 export type Positions = Map<number, DuePosition>
 
 /** Searches shards, and advances their positions. */
-type Visit = (search: Search, positions: Positions, look: number) => Promise<readonly ReceivedMessage[]>
+type Visit = (search: Search, positions: Positions, look: number) => Promise<readonly QueueMessage[]>
 
 /** Receives messages from one shard after another, until it has as many as the request asks for. */
 export class QueueReceiver {
   readonly #statements: ByEngine<Statements>
-  readonly #source: Source
+  readonly #source: MysqlStatementRoot
 
-  constructor(tables: Tables, source: Source) {
+  constructor(tables: Tables, source: MysqlStatementRoot) {
     this.#statements = byEngine(queueReceiveStatements, tables)
     this.#source = source
   }
 
   /** Looks at few messages first, and at more of them while none can be handed out. */
-  async receive(request: ReceiveRequest, visit: Visit): Promise<readonly ReceivedMessage[]> {
+  async receive(request: ReceiveRequest, visit: Visit): Promise<readonly QueueMessage[]> {
     const search = { ...request, receipt: randomUUID() }
     const ready = shuffled(await this.#ready(request.queue))
     const positions: Positions = new Map(ready.map((shard) => [shard, FIRST_DUE]))
-    let received: readonly ReceivedMessage[]
+    let received: readonly QueueMessage[]
     let look = firstLook(request.limit)
     do {
       received = await visit(search, positions, look)
@@ -60,7 +60,7 @@ export class QueueReceiver {
   }
 
   /** Visits each shard in a transaction of its own, so that a receiver keeps no shard locked longer than necessary. */
-  async visitEach(search: Search, positions: Positions, look: number): Promise<readonly ReceivedMessage[]> {
+  async visitEach(search: Search, positions: Positions, look: number): Promise<readonly QueueMessage[]> {
     let failure: { readonly error: unknown } | undefined
     const received = await this.visitAll(search, positions, look, async (work) => {
       try {
@@ -86,8 +86,8 @@ export class QueueReceiver {
     positions: Positions,
     look: number,
     inTransaction: (work: (run: Run) => Promise<Found>) => Promise<Found>,
-  ): Promise<readonly ReceivedMessage[]> {
-    const received: ReceivedMessage[] = []
+  ): Promise<readonly QueueMessage[]> {
+    const received: QueueMessage[] = []
     const budget = new ReceiveBudget(search)
     for (const [shard, from] of [...positions]) {
       const how: Look = { ...budget.bounds, from, look }

@@ -3,9 +3,9 @@
  * returns columns of text.
  */
 import { decodeHeaders } from '@txbox/core'
-import type { QueueReceipt, ReceivedMessage } from '@txbox/core/ports'
+import type { QueueReceipt, QueueMessage } from '@txbox/core/ports'
 import { NEVER_ANSWERED, isSuspect, type Row } from '@txbox/sql/stores'
-import { toStored } from '../relay/backlog-message.ts'
+import { toMessageRow } from '../relay/backlog-message.ts'
 import { columns, placeOf } from '../connection/columns.ts'
 import type { queueReceiveStatements } from './queue-receive-statements.ts'
 import type { Run } from '../connection/short-transaction.ts'
@@ -15,8 +15,8 @@ import { bytesOf, fill, json, type Value } from '../connection/literals.ts'
 const ANY_SIZE = 4_294_967_295
 
 /** Converts a row of the statement `read` to a message. */
-function toReceived(row: Row, receipt: string, maxReceives: number): ReceivedMessage {
-  const { seq, microseconds, id, topic, key, type, contentType, headers, correlationId } = toStored(row)
+function toReceived(row: Row, receipt: string, maxReceives: number): QueueMessage {
+  const { seq, microseconds, id, topic, key, type, contentType, headers, correlationId } = toMessageRow(row)
   return {
     place: seq,
     receipt,
@@ -74,7 +74,7 @@ export async function lockRows(
 
 /** A message that becomes a dead letter, and the error that the dead letter shows. */
 export interface Buried {
-  readonly message: ReceivedMessage
+  readonly message: QueueMessage
   readonly error: string
 }
 
@@ -102,7 +102,7 @@ export async function readMessages(
   places: readonly string[],
   receipt: string,
   maxReceives: number,
-): Promise<readonly ReceivedMessage[]> {
+): Promise<readonly QueueMessage[]> {
   const { rows } = await run(read, [ANY_SIZE, json(places)])
   const byPlace = new Map(
     rows

@@ -3,7 +3,7 @@
  * can notify.
  */
 import type { Session } from '@txbox/core'
-import type { NewStoredMessage, QueueSender } from '@txbox/core/ports'
+import type { MessageToStore, QueueSender } from '@txbox/core/ports'
 import type { Tables } from '../connection/identifiers.ts'
 import { storedValues } from '@txbox/sql/stores'
 import { insertMessages } from '../outbox/insert-messages.ts'
@@ -18,15 +18,15 @@ export class MysqlQueueSender implements QueueSender {
     this.#sql = queueStatements(tables)
   }
 
-  async send(session: Session, messages: readonly NewStoredMessage[]): Promise<void> {
+  async send(session: Session, messages: readonly MessageToStore[]): Promise<void> {
     const now = messages.filter(({ deliverAt }) => deliverAt === undefined)
     const later = messages.filter(({ deliverAt }) => deliverAt !== undefined)
     const { send, sendRow, schedule, scheduleRow, takeBack } = this.#sql
-    const rowOf = (message: NewStoredMessage): string => {
+    const rowOf = (message: MessageToStore): string => {
       const { key } = message
       return fill(sendRow, [...storedValues(message), key === undefined ? null : { utf8: key }])
     }
-    const laterRowOf = (message: NewStoredMessage): string => {
+    const laterRowOf = (message: MessageToStore): string => {
       const atMs = message.deliverAt!.getTime()
       // The instant 0 is stored as 1 ms, because `due_at` at the epoch marks handled messages.
       return fill(scheduleRow, [...storedValues(message), atMs, Math.max(atMs, 1)])

@@ -2,7 +2,7 @@
  * A round of a receive on MySQL and MariaDB finds rows by plain reads, locks them by primary key, and changes them, in
  * separate statements. PostgreSQL finds, locks and changes rows in one statement.
  */
-import type { ReceiveRequest, ReceivedMessage } from '@txbox/core/ports'
+import type { ReceiveRequest, QueueMessage } from '@txbox/core/ports'
 import {
   NEVER_ANSWERED,
   expiredFlights,
@@ -42,7 +42,7 @@ export interface Look extends Bounds {
 
 /** The result of a round. */
 export interface Found {
-  readonly messages: readonly ReceivedMessage[]
+  readonly messages: readonly QueueMessage[]
   /** Messages that have become dead letters. Read only if the receive reports them. */
   readonly buried?: readonly Buried[] | undefined
   /** Whether the receive ends with this round, because every other one would fail. */
@@ -268,7 +268,7 @@ export class QueueShard {
   async #handOut(
     { receipt, visibilityTimeoutMs, maxReceives, remove }: Search,
     taken: readonly QueueCandidate[],
-  ): Promise<readonly ReceivedMessage[]> {
+  ): Promise<readonly QueueMessage[]> {
     if (taken.length === 0) return []
     const counted = json(taken.map(({ place, timeouts }) => `[${place},${timeouts}]`))
     await this.#run(this.#sql.take, [counted, uuidBytes(receipt), microseconds(visibilityTimeoutMs)])

@@ -3,7 +3,7 @@
  * changes messages with one statement, which returns the changed rows.
  */
 import { NotInTransactionError, type Session } from '@txbox/core'
-import type { Giveback, QueueReceipt, QueueStore, ReceiveRequest, ReceivedMessage } from '@txbox/core/ports'
+import type { Giveback, QueueReceipt, QueueStore, ReceiveRequest, QueueMessage } from '@txbox/core/ports'
 import { byOrder, withStorableTexts, type Row } from '@txbox/sql/stores'
 import type { Tables } from '../connection/identifiers.ts'
 import { columns, placeOf } from '../connection/columns.ts'
@@ -15,7 +15,7 @@ import { QueueReceiver } from './queue-receiver.ts'
 import { lockRows, pairsOf, uuidBytes } from './queue-rows.ts'
 import { queueStatements } from './queue-statements.ts'
 import { MAX_ERROR_BYTES, storable } from '../relay/relay-verdicts.ts'
-import { runBounded, runTogether, type Source } from '../connection/run-alone.ts'
+import { runBounded, runTogether, type MysqlStatementRoot } from '../connection/run-alone.ts'
 import { assertInTransaction, execute } from '../connection/session.ts'
 import type { Run } from '../connection/short-transaction.ts'
 
@@ -26,7 +26,7 @@ type Statements = ReturnType<typeof queueStatements>
 /** The queues of MySQL and MariaDB. {@link QueueStore} documents the methods. */
 export class MysqlQueueStore implements QueueStore {
   readonly #sql: Statements
-  readonly #source: Source
+  readonly #source: MysqlStatementRoot
   /** For receives without an attempt, which have a time limit of their own. */
   readonly #plainReceiver: QueueReceiver
   readonly #receiver: QueueReceiver
@@ -34,7 +34,7 @@ export class MysqlQueueStore implements QueueStore {
   readonly #purge: QueuePurge
 
   /** @param plainSource has the time limit of receives without an attempt. */
-  constructor(tables: Tables, source: Source, plainSource: Source) {
+  constructor(tables: Tables, source: MysqlStatementRoot, plainSource: MysqlStatementRoot) {
     this.#sql = queueStatements(tables)
     this.#source = source
     this.#plainReceiver = new QueueReceiver(tables, plainSource)
@@ -43,7 +43,7 @@ export class MysqlQueueStore implements QueueStore {
     this.#purge = new QueuePurge(tables, source, this.#receiver)
   }
 
-  receive(request: ReceiveRequest): Promise<readonly ReceivedMessage[]> {
+  receive(request: ReceiveRequest): Promise<readonly QueueMessage[]> {
     const { attempt } = request
     if (attempt !== undefined) return this.#attempts.receive(request, attempt)
     const receiver = this.#plainReceiver

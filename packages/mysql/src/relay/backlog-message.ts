@@ -8,7 +8,7 @@ import { columns } from '../connection/columns.ts'
 import { bytesOf } from '../connection/literals.ts'
 
 /** A row with a message, as `messageColumns` reads it. */
-export interface StoredMessage {
+export interface MessageRow {
   readonly row: Row
   readonly seq: bigint
   readonly payloadBytes: number
@@ -27,7 +27,7 @@ export interface StoredMessage {
   readonly correlationId: string | undefined
 }
 
-export function toStored(row: Row): StoredMessage {
+export function toMessageRow(row: Row): MessageRow {
   const [seq, payloadBytes, stamp, id, topic, contentType, headers, key, type, correlationId] = fieldsOf(
     row['fields'],
   ) as [string, string, string, string, string, string, string, string, string, string]
@@ -52,9 +52,9 @@ export function toStored(row: Row): StoredMessage {
  * that was deleted by hand in between is skipped.
  */
 export async function toMessages(
-  stored: readonly StoredMessage[],
+  stored: readonly MessageRow[],
   shard: number,
-  readLarge: (message: StoredMessage) => Promise<unknown>,
+  readLarge: (message: MessageRow) => Promise<unknown>,
 ): Promise<readonly BacklogMessage[]> {
   const messages: BacklogMessage[] = []
   for (const one of stored) {
@@ -64,7 +64,7 @@ export async function toMessages(
   return messages
 }
 
-function toMessage(stored: StoredMessage, shard: number, payload: Buffer): BacklogMessage {
+function toMessage(stored: MessageRow, shard: number, payload: Buffer): BacklogMessage {
   const { row, seq, id, topic, key, type, contentType, headers, correlationId, stamp, microseconds } = stored
   return {
     seq,

@@ -11,7 +11,7 @@ import { errors } from '../connection/errors.ts'
 import { leaseStatements } from './lease-statements.ts'
 import { fill, microseconds, type Value } from '../connection/literals.ts'
 import { committingConnection } from '../connection/own-connection.ts'
-import type { Source } from '../connection/run-alone.ts'
+import type { MysqlStatementRoot } from '../connection/run-alone.ts'
 import { shortTransactionStatements } from '../connection/short-transaction-statements.ts'
 import { shortTransaction } from '../connection/short-transaction.ts'
 import { withTimeLimit } from '../connection/time-limit-statements.ts'
@@ -25,10 +25,10 @@ import { withTimeLimit } from '../connection/time-limit-statements.ts'
  */
 export class MysqlLeaseStore implements LeaseStore {
   readonly #sql: ReturnType<typeof leaseStatements>
-  readonly #source: Source
+  readonly #source: MysqlStatementRoot
   readonly #connection: LeaseConnection
 
-  constructor(tables: Tables, source: Source) {
+  constructor(tables: Tables, source: MysqlStatementRoot) {
     this.#sql = leaseStatements(tables)
     this.#source = source
     // Closing has the same timeout, so that a broken connection does not stay in use when it is released.

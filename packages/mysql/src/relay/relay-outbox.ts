@@ -3,7 +3,14 @@
  * remembers where a scan starts, and settles in one statement.
  */
 import { TransactionConflictError } from '@txbox/core'
-import type { BacklogMessage, BacklogRow, Lease, ReadLimits, Settlement, ShardWork } from '@txbox/core/ports'
+import type {
+  BacklogMessage,
+  BacklogRow,
+  Lease,
+  ReadLimits,
+  OutboxSettlement,
+  ShardWork,
+} from '@txbox/core/ports'
 import {
   SETTLING,
   inlineBytes,
@@ -13,7 +20,7 @@ import {
   withinBytes,
   type Row,
 } from '@txbox/sql/stores'
-import { toMessages, toStored, type StoredMessage } from './backlog-message.ts'
+import { toMessages, toMessageRow, type MessageRow } from './backlog-message.ts'
 import type { Tables } from '../connection/identifiers.ts'
 import { columns } from '../connection/columns.ts'
 import { fill, type Value } from '../connection/literals.ts'
@@ -21,7 +28,7 @@ import { RelayServer } from './relay-server.ts'
 import { RelaySettling, assertNone, fence } from './relay-settling.ts'
 import { relayStatements } from './relay-statements.ts'
 import { rowOf } from './relay-verdicts.ts'
-import { runBounded, type Source } from '../connection/run-alone.ts'
+import { runBounded, type MysqlStatementRoot } from '../connection/run-alone.ts'
 import { byEngine, type ByEngine } from '../connection/server.ts'
 import type { Run } from '../connection/short-transaction.ts'
 
@@ -29,12 +36,12 @@ type Sql = ReturnType<typeof relayStatements>
 
 /** The outbox table on MySQL and MariaDB, for the relay. `RelayStore` documents the public methods. */
 export abstract class RelayOutbox {
-  protected readonly source: Source
+  protected readonly source: MysqlStatementRoot
   protected readonly settling: RelaySettling
   readonly #statements: ByEngine<Sql>
   readonly #server = new RelayServer()
 
-  constructor(tables: Tables, source: Source) {
+  constructor(tables: Tables, source: MysqlStatementRoot) {
     this.#statements = byEngine(relayStatements, tables)
     this.source = source
     this.settling = new RelaySettling(source, async () => (await this.sql()).holdOn)
@@ -63,7 +70,7 @@ export abstract class RelayOutbox {
   async read(shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {
     const { read, readPayload } = await this.sql()
     const values = [inlineBytes(limits), shard, shard, shard, limits.messages]
-    const stored = (await this.query(read, values)).map(toStored)
+    const stored = (await this.query(read, values)).map(toMessageRow)
     this.#server.read(stored)
     return toMessages(fitting(stored, limits), shard, async ({ seq, stamp }) => {
       const [row] = await this.query(readPayload, [shard, seq, stamp])
@@ -71,7 +78,7 @@ export abstract class RelayOutbox {
     })
   }
 
-  async settle(lease: Lease, shard: number, settlement: Settlement): Promise<void> {
+  async settle(lease: Lease, shard: number, settlement: OutboxSettlement): Promise<void> {
     const { accepted, refused, behind } = settlement
     const verdicts = [...refused.map(refusalOf), ...behind.map(waiting)]
     if (verdicts.length === 0) return this.#settleAccepted(lease, shard, accepted)
@@ -118,6 +125,6 @@ export abstract class RelayOutbox {
 }
 
 /** Returns the first messages whose payloads fit into the limit, and at least one. */
-export function fitting(stored: readonly StoredMessage[], limits: ReadLimits): readonly StoredMessage[] {
+export function fitting(stored: readonly MessageRow[], limits: ReadLimits): readonly MessageRow[] {
   return withinBytes(stored, limits.bytes, ({ payloadBytes }) => payloadBytes)
 }

@@ -9,14 +9,14 @@ import {
   deniedSettlement,
   leaseLost,
   withStorableTexts,
-  type Verdict,
+  type UnacceptedRow,
 } from '@txbox/sql/stores'
 import { columns } from '../connection/columns.ts'
 import { TABLE_ACCESS_DENIED, UNTRANSLATABLE, hasNumber } from '../connection/errors.ts'
 import { json, type Value } from '../connection/literals.ts'
 import { rowOf, verdictOf } from './relay-verdicts.ts'
 import { rowsByPacket } from '../connection/rows-by-packet.ts'
-import { runTogether, type Source } from '../connection/run-alone.ts'
+import { runTogether, type MysqlStatementRoot } from '../connection/run-alone.ts'
 import type { Run } from '../connection/short-transaction.ts'
 
 /** The maximum size of a statement in bytes: sending a longer one would keep a transaction open for too long. */
@@ -27,11 +27,11 @@ const BRACKETS = 2
 
 /** Runs short transactions under a lease. Their statements work on lists that may be longer than a packet. */
 export class RelaySettling {
-  readonly #source: Source
+  readonly #source: MysqlStatementRoot
   readonly #holdOn: () => Promise<string>
 
   /** @param holdOn returns the statement that finds the lease, and keeps other relays from acquiring it. */
-  constructor(source: Source, holdOn: () => Promise<string>) {
+  constructor(source: MysqlStatementRoot, holdOn: () => Promise<string>) {
     this.#source = source
     this.#holdOn = holdOn
   }
@@ -56,7 +56,7 @@ export class RelaySettling {
   /** Runs a settlement with texts that the column may be unable to store unchanged. */
   async settleTexts<R>(
     lease: Lease,
-    verdicts: readonly Verdict[],
+    verdicts: readonly UnacceptedRow[],
     work: (run: Run, texts: readonly string[]) => Promise<R>,
   ): Promise<R> {
     // Text has twice its size in hexadecimal, escaped quotes need more space still, and a row has two texts.

@@ -11,7 +11,7 @@ import {
   withoutLater,
   type Row,
 } from '@txbox/sql/stores'
-import { toMessages, toStored, type StoredMessage } from './backlog-message.ts'
+import { toMessages, toMessageRow, type MessageRow } from './backlog-message.ts'
 import type { Tables } from '../connection/identifiers.ts'
 import { columns, placeOf } from '../connection/columns.ts'
 import { bytesOf, fill, json } from '../connection/literals.ts'
@@ -19,7 +19,7 @@ import { parkedStatements } from './parked-statements.ts'
 import { RelayOutbox, fitting } from './relay-outbox.ts'
 import { assertNone, fence } from './relay-settling.ts'
 import { rowOf } from './relay-verdicts.ts'
-import { runBounded, type Source } from '../connection/run-alone.ts'
+import { runBounded, type MysqlStatementRoot } from '../connection/run-alone.ts'
 import type { Run } from '../connection/short-transaction.ts'
 
 /** The maximum number of branches of a statement, one for each released key. */
@@ -37,7 +37,7 @@ export class MysqlRelayStore extends RelayOutbox implements RelayStore {
   /** The last examined key of each shard that has more keys. */
   readonly #healed = new Map<number, Buffer>()
 
-  constructor(tables: Tables, source: Source) {
+  constructor(tables: Tables, source: MysqlStatementRoot) {
     super(tables, source)
     this.#parked = parkedStatements(tables)
   }
@@ -48,7 +48,7 @@ export class MysqlRelayStore extends RelayOutbox implements RelayStore {
       () => this.query(this.#parked.due, [shard, shard, shard, limits.messages]),
       (rows) => this.#follow(lease, rows),
     )
-    const stored: StoredMessage[] = []
+    const stored: MessageRow[] = []
     if (alone.length > 0) stored.push(...(await this.#readAlone(alone, limits)))
     const branches = onward.slice(0, MAX_BRANCHES)
     if (branches.length > 0) stored.push(...(await this.#readOnward(shard, branches, limits)))
@@ -121,9 +121,9 @@ export class MysqlRelayStore extends RelayOutbox implements RelayStore {
     await this.settling.settle(lease, (run) => this.settling.inPieces(run, this.#parked.follow, following))
   }
 
-  async #readAlone(rows: readonly Row[], limits: ReadLimits): Promise<readonly StoredMessage[]> {
+  async #readAlone(rows: readonly Row[], limits: ReadLimits): Promise<readonly MessageRow[]> {
     const values = [inlineBytes(limits), json(rows.map(rowNamedBy).map(rowOf))]
-    return (await this.query(this.#parked.readAlone, values)).map(toStored)
+    return (await this.query(this.#parked.readAlone, values)).map(toMessageRow)
   }
 
   /** Reads the next messages of each key, up to the first message that must wait longer. */
@@ -131,14 +131,14 @@ export class MysqlRelayStore extends RelayOutbox implements RelayStore {
     shard: number,
     heads: readonly Row[],
     limits: ReadLimits,
-  ): Promise<readonly StoredMessage[]> {
+  ): Promise<readonly MessageRow[]> {
     const most = Math.ceil(limits.messages / heads.length)
     const branches = heads.map((row) => {
       const { seq, stamp } = rowNamedBy(row)
       const key = bytesOf(row['order_key'])
       return fill(this.#parked.readOnward, [inlineBytes(limits), shard, key, seq, seq, stamp, most])
     })
-    const stored = (await this.query(this.#parked.readAllOnward(branches), [])).map(toStored)
+    const stored = (await this.query(this.#parked.readAllOnward(branches), [])).map(toMessageRow)
     return withoutLater(
       stored,
       ({ key }) => key,
@@ -147,7 +147,7 @@ export class MysqlRelayStore extends RelayOutbox implements RelayStore {
   }
 
   #toParked(
-    stored: readonly StoredMessage[],
+    stored: readonly MessageRow[],
     shard: number,
     limits: ReadLimits,
   ): Promise<readonly BacklogMessage[]> {

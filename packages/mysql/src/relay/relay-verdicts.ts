@@ -3,7 +3,7 @@
  * a list as arrays, one for each column.
  */
 import type { BacklogRow } from '@txbox/core/ports'
-import { NOT_ASCII, asciiJson, escapeCharacters, type Verdict } from '@txbox/sql/stores'
+import { NOT_ASCII, asciiJson, escapeCharacters, type UnacceptedRow } from '@txbox/sql/stores'
 import { microseconds } from '../connection/literals.ts'
 
 /** A little less than the maximum size of a TEXT column. */
@@ -21,7 +21,7 @@ export function rowOf({ seq, stamp }: Pick<BacklogRow, 'seq' | 'stamp'>): string
  * @param ascii whether the column can store only ASCII.
  * @param mostBytes the maximum size of each text, so that the row fits into a packet.
  */
-export function verdictOf(verdict: Verdict, ascii: boolean, mostBytes: number): string {
+export function verdictOf(verdict: UnacceptedRow, ascii: boolean, mostBytes: number): string {
   const { row, attempts, retryInMs, dead, error, errors, suspect } = verdict
   const rest = {
     stamp: row.stamp,

@@ -8,7 +8,7 @@ import {
   isStale,
   tooLate,
   type OwnConnection,
-  type Source,
+  type StatementRoot,
   type SqlResult,
   type Statement,
 } from '@txbox/sql/transactions'
@@ -27,7 +27,7 @@ export interface OwnTransaction {
 }
 
 /** The time after which the server must cancel a statement, in whole milliseconds. */
-export function serverTimeoutMs({ statementTimeoutMs }: Pick<Source, 'statementTimeoutMs'>): number {
+export function serverTimeoutMs({ statementTimeoutMs }: Pick<StatementRoot, 'statementTimeoutMs'>): number {
   return Math.ceil(cancelAfterMs(statementTimeoutMs))
 }
 
@@ -38,7 +38,7 @@ export function serverTimeoutMs({ statementTimeoutMs }: Pick<Source, 'statementT
  * statement.
  */
 export async function inOwnTransaction<R>(
-  source: Source,
+  source: StatementRoot,
   work: (transaction: OwnTransaction) => Promise<R>,
 ): Promise<R> {
   const { root, db, statementTimeoutMs } = source

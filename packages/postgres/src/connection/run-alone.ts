@@ -4,7 +4,12 @@
  * statements.
  */
 import { unanswered, within } from '@txbox/core/internal'
-import { repeatOnConflict, type RootAdapter, type Source, type SqlResult } from '@txbox/sql/transactions'
+import {
+  repeatOnConflict,
+  type RootAdapter,
+  type StatementRoot,
+  type SqlResult,
+} from '@txbox/sql/transactions'
 import { errors } from './errors.ts'
 import { inOwnTransaction, serverTimeoutMs, type OwnTransaction } from './own-transaction.ts'
 
@@ -13,7 +18,7 @@ import { inOwnTransaction, serverTimeoutMs, type OwnTransaction } from './own-tr
  * isolation level it can fail with a conflict.
  */
 export async function runAlone(
-  { root, db, statementTimeoutMs }: Source,
+  { root, db, statementTimeoutMs }: StatementRoot,
   doing: string,
   text: string,
   values: readonly unknown[],
@@ -29,7 +34,7 @@ export async function runAlone(
  * statement that waits for a lock on the table would leave a backend behind.
  */
 export async function runAtReadCommitted(
-  source: Source,
+  source: StatementRoot,
   doing: string,
   text: string,
   values: readonly unknown[],
@@ -39,7 +44,7 @@ export async function runAtReadCommitted(
 
 /** One attempt of `runAtReadCommitted`. */
 export async function atReadCommitted(
-  source: Source,
+  source: StatementRoot,
   text: string,
   values: readonly unknown[],
 ): Promise<SqlResult> {
@@ -53,7 +58,7 @@ export async function atReadCommitted(
 
 /** Runs a transaction of several statements, which must be safe to repeat. */
 export function runTogether<R>(
-  source: Source,
+  source: StatementRoot,
   doing: string,
   work: (transaction: OwnTransaction) => Promise<R>,
 ): Promise<R> {
@@ -68,7 +73,7 @@ export type CopyOut = NonNullable<ReturnType<NonNullable<RootAdapter['copyOut']>
  * attempt.
  */
 export async function copyAlone<R extends { add(bytes: Buffer): void }>(
-  { statementTimeoutMs }: Source,
+  { statementTimeoutMs }: StatementRoot,
   copyOut: CopyOut,
   doing: string,
   text: string,

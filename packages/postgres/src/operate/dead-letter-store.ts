@@ -1,7 +1,7 @@
 /* PostgreSQL selects, changes and returns dead letters in one statement; MySQL and MariaDB need a transaction of several. */
 import type { DeadLetterStore } from '@txbox/core/ports'
 import { SqlDeadLetterStore, pageOf } from '@txbox/sql/stores'
-import type { Source } from '@txbox/sql/transactions'
+import type { StatementRoot } from '@txbox/sql/transactions'
 import { columns } from '../connection/columns.ts'
 import { deadLetterStatements } from './dead-letter-statements.ts'
 import { runAlone } from '../connection/run-alone.ts'
@@ -14,7 +14,11 @@ const LAST_PLACE = '9223372036854775807'
  *
  * @param queue the stored queue whose dead letters these are; `undefined` for the outbox.
  */
-export function deadLetterStore(schema: string, source: Source, queue: string | undefined): DeadLetterStore {
+export function deadLetterStore(
+  schema: string,
+  source: StatementRoot,
+  queue: string | undefined,
+): DeadLetterStore {
   const sql = deadLetterStatements(schema, queue === undefined ? 'parked' : 'queue')
   return new SqlDeadLetterStore({
     read: columns,

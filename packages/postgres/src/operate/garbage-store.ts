@@ -3,7 +3,7 @@
  */
 import type { GarbageStore } from '@txbox/core/ports'
 import { SqlGarbageStore, type Row } from '@txbox/sql/stores'
-import type { Source } from '@txbox/sql/transactions'
+import type { StatementRoot } from '@txbox/sql/transactions'
 import { columns } from '../connection/columns.ts'
 import { isTimeout } from '../connection/errors.ts'
 import { garbageStatements } from './garbage-statements.ts'
@@ -11,7 +11,7 @@ import { QueueReceiver } from '../queue/queue-receiver.ts'
 import { runAlone, runAtReadCommitted } from '../connection/run-alone.ts'
 
 /** Creates the store of the garbage collector for PostgreSQL. */
-export function garbageStore(schema: string, source: Source): GarbageStore {
+export function garbageStore(schema: string, source: StatementRoot): GarbageStore {
   const sql = garbageStatements(schema)
   const receiver = new QueueReceiver(schema, source)
   const find = async (doing: string, text: string, values: readonly unknown[]): Promise<Row | undefined> =>

@@ -3,7 +3,7 @@
  * transaction.
  */
 import type { Session } from '@txbox/core'
-import type { NewStoredMessage, OutboxStore } from '@txbox/core/ports'
+import type { MessageToStore, OutboxStore } from '@txbox/core/ports'
 import { storedValues } from '@txbox/sql/stores'
 import { outboxStatements } from './outbox-statements.ts'
 import { keyLocksOf } from '@txbox/core/internal'
@@ -30,7 +30,7 @@ export class PostgresOutboxStore implements OutboxStore {
 
   async append(
     session: Session,
-    messages: readonly NewStoredMessage[],
+    messages: readonly MessageToStore[],
     options?: { readonly notify?: boolean; readonly lockKeys?: boolean },
   ): Promise<void> {
     const scheduled = messages.filter(({ deliverAt }) => deliverAt !== undefined)
@@ -42,7 +42,7 @@ export class PostgresOutboxStore implements OutboxStore {
     if (options?.notify === true) await execute(session, STORING, this.#sql.notify, [this.#channel, ''])
   }
 
-  async #insert(session: Session, messages: readonly NewStoredMessage[], lockKeys: boolean): Promise<void> {
+  async #insert(session: Session, messages: readonly MessageToStore[], lockKeys: boolean): Promise<void> {
     const rows = messages.map(storedValues)
     const [only, ...more] = rows as [readonly unknown[], ...(readonly unknown[])[]]
     const locks = lockKeys ? keyLocksOf(messages, this.#schema).map(String) : []
@@ -57,7 +57,7 @@ export class PostgresOutboxStore implements OutboxStore {
     }
   }
 
-  async #schedule(session: Session, messages: readonly NewStoredMessage[]): Promise<void> {
+  async #schedule(session: Session, messages: readonly MessageToStore[]): Promise<void> {
     const rows = messages.map((message) => [...storedValues(message), message.deliverAt!.getTime()])
     await execute(session, STORING, this.#sql.schedule, valuesByColumn(rows))
   }

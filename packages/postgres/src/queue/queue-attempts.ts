@@ -1,5 +1,5 @@
 /* PostgreSQL extends and returns messages in one statement; MySQL and MariaDB extend them, and then read them again. */
-import type { ReceiveAttempt, ReceiveRequest, ReceivedMessage } from '@txbox/core/ports'
+import type { ReceiveAttempt, ReceiveRequest, QueueMessage } from '@txbox/core/ports'
 import { ReceiveAttempts, attemptClaim } from '@txbox/sql/stores'
 import { columns } from '../connection/columns.ts'
 import { inboxStatements } from '../inbox/inbox-statements.ts'
@@ -47,7 +47,7 @@ export class QueueAttempts {
    * Claims the attempt and receives in one transaction, so that either both the claim and the receipts are stored, or
    * neither.
    */
-  receive(request: ReceiveRequest, attempt: ReceiveAttempt): Promise<readonly ReceivedMessage[]> {
+  receive(request: ReceiveRequest, attempt: ReceiveAttempt): Promise<readonly QueueMessage[]> {
     const claim = attemptClaim(request.queue, attempt.id)
     return this.#receiver.receive(request, (search) =>
       this.#receiver.transaction(async (transaction) => {

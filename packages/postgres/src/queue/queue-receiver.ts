@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { DatabaseUnavailableError, SchemaError } from '@txbox/core'
-import type { ReceiveRequest, ReceivedMessage } from '@txbox/core/ports'
+import type { ReceiveRequest, QueueMessage } from '@txbox/core/ports'
 import {
   ALL_SHARDS,
   RECEIVED_BYTES,
@@ -14,7 +14,7 @@ import {
   shardRow,
   shuffled,
 } from '@txbox/sql/stores'
-import type { Source } from '@txbox/sql/transactions'
+import type { StatementRoot } from '@txbox/sql/transactions'
 import { oneLine } from '@txbox/core/internal'
 import { columns } from '../connection/columns.ts'
 import type { OwnTransaction } from '../connection/own-transaction.ts'
@@ -41,13 +41,13 @@ type VisitShards = (search: Search) => Promise<Visit>
 /** Receives messages from one shard after another, until it has as many as the request asks for. */
 export class QueueReceiver {
   readonly #sql: ReturnType<typeof queueReceiveStatements>
-  readonly #source: Source
+  readonly #source: StatementRoot
   /** The statement that adds the missing rows of shards. */
   readonly #seed: string
   /** Whether the next receive begins with the shards. */
   #shardsFirst = false
 
-  constructor(schema: string, source: Source) {
+  constructor(schema: string, source: StatementRoot) {
     this.#sql = queueReceiveStatements(schema)
     this.#seed = leaseStatements(schema).seed
     this.#source = source
@@ -58,8 +58,8 @@ export class QueueReceiver {
    * that follows one with messages of a key begins with the shards, among which is that of messages without a key: then a
    * queue of keys needs no statement more, and neither kind of message keeps a receiver from the other.
    */
-  async receiveAlone(request: ReceiveRequest): Promise<readonly ReceivedMessage[]> {
-    const fromShards = (received: readonly ReceivedMessage[]): Promise<readonly ReceivedMessage[]> =>
+  async receiveAlone(request: ReceiveRequest): Promise<readonly QueueMessage[]> {
+    const fromShards = (received: readonly QueueMessage[]): Promise<readonly QueueMessage[]> =>
       this.receive(request, (search) => this.visitEach(search), received)
     if (request.remove) return fromShards([])
     if (this.#shardsFirst) {
@@ -78,7 +78,7 @@ export class QueueReceiver {
   }
 
   async #takeUnkeyed({ queue, limit, visibilityTimeoutMs, maxReceives }: ReceiveRequest): Promise<{
-    readonly received: readonly ReceivedMessage[]
+    readonly received: readonly QueueMessage[]
     readonly more: boolean
   }> {
     const receipt = randomUUID()
@@ -98,8 +98,8 @@ export class QueueReceiver {
   async receive(
     request: ReceiveRequest,
     visit: VisitShards,
-    already: readonly ReceivedMessage[] = [],
-  ): Promise<readonly ReceivedMessage[]> {
+    already: readonly QueueMessage[] = [],
+  ): Promise<readonly QueueMessage[]> {
     const receipt = randomUUID()
     let isSeeded = false
     for (let look = firstLook(request.limit); ; look = nextLook(look)) {
@@ -145,9 +145,9 @@ export class QueueReceiver {
       received: number,
     ) => Promise<Round | undefined>,
   ): Promise<Visit> {
-    const received: ReceivedMessage[] = []
+    const received: QueueMessage[] = []
     const budget = new ReceiveBudget(search)
-    const add = (messages: readonly ReceivedMessage[]): void => {
+    const add = (messages: readonly QueueMessage[]): void => {
       received.push(...messages)
       for (const { payload, suspect } of messages) budget.spend(payload.length, suspect)
     }

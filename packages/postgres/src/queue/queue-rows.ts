@@ -3,7 +3,7 @@
  * fields.
  */
 import { decodeHeaders } from '@txbox/core'
-import type { ReceivedMessage } from '@txbox/core/ports'
+import type { QueueMessage } from '@txbox/core/ports'
 import { isSuspect, type QueueCandidate, type Row } from '@txbox/sql/stores'
 import { stampOf, unescapeBytes } from '../relay/backlog-message.ts'
 import { columns } from '../connection/columns.ts'
@@ -24,12 +24,12 @@ export function candidateOf(row: Row): QueueCandidate {
 }
 
 /** Reads a message that has become a dead letter: it has no receipt, and never becomes visible. */
-export function buriedOf(row: Row, maxReceives: number): ReceivedMessage {
+export function buriedOf(row: Row, maxReceives: number): QueueMessage {
   return receivedOf({ ...row, due_us: '0' }, '', maxReceives)
 }
 
 /** Reads a row with the columns of a received message. */
-export function receivedOf(row: Row, receipt: string, maxReceives: number): ReceivedMessage {
+export function receivedOf(row: Row, receipt: string, maxReceives: number): QueueMessage {
   const text = (name: string): string | undefined => columns.optionalText(row, name)
   const { headers, undecodable } = decodeHeaders(text('headers') ?? COMMON.headers)
   return {

@@ -1,6 +1,6 @@
 /* PostgreSQL takes a batch as arrays, and can notify; MySQL and MariaDB cut a batch into packets. */
 import type { Session } from '@txbox/core'
-import type { NewStoredMessage, QueueSender } from '@txbox/core/ports'
+import type { MessageToStore, QueueSender } from '@txbox/core/ports'
 import { storedValues } from '@txbox/sql/stores'
 import { valuesByColumn } from '../outbox/outbox-store.ts'
 import { UNKEYED_SHARD } from './queue-receive-statements.ts'
@@ -22,7 +22,7 @@ export class PostgresQueueSender implements QueueSender {
 
   async send(
     session: Session,
-    messages: readonly NewStoredMessage[],
+    messages: readonly MessageToStore[],
     options?: { readonly notify?: boolean },
   ): Promise<void> {
     if (options?.notify === true) {
@@ -44,6 +44,6 @@ export class PostgresQueueSender implements QueueSender {
   }
 }
 
-function queueValues(message: NewStoredMessage): readonly unknown[] {
+function queueValues(message: MessageToStore): readonly unknown[] {
   return storedValues(message.key === undefined ? { ...message, shard: UNKEYED_SHARD } : message)
 }

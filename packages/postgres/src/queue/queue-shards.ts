@@ -2,7 +2,7 @@
  * PostgreSQL finds, locks and changes the messages of several shards with a few statements; MySQL and MariaDB visit one
  * shard after the other.
  */
-import type { ReceiveRequest, ReceivedMessage } from '@txbox/core/ports'
+import type { ReceiveRequest, QueueMessage } from '@txbox/core/ports'
 import {
   NEVER_ANSWERED,
   ReceiveBudget,
@@ -30,12 +30,12 @@ export interface Search extends ReceiveRequest {
   /** The number of visible messages that a round examines. */
   readonly look: number
   /** Messages that the receive has already. */
-  readonly received: readonly ReceivedMessage[]
+  readonly received: readonly QueueMessage[]
 }
 
 /** The result of visiting shards. */
 export interface Visit {
-  readonly received: readonly ReceivedMessage[]
+  readonly received: readonly QueueMessage[]
   /** Whether messages were moved, so that another visit may find other messages. */
   readonly moved: boolean
   /** Whether rows of shards are missing. If so, nothing was visited. */
@@ -158,7 +158,7 @@ export class QueueShards {
   async #settle(
     { receipt, visibilityTimeoutMs, maxReceives, remove, buried: report }: Search,
     rounds: readonly ShardRound[],
-  ): Promise<readonly ReceivedMessage[]> {
+  ): Promise<readonly QueueMessage[]> {
     const collect = <T>(part: (round: QueueRound) => readonly T[]): T[] =>
       rounds.flatMap(({ round }) => part(round))
     const putBack = collect((round) => round.putBack)

@@ -3,9 +3,9 @@
  * lock the messages.
  */
 import type { Session } from '@txbox/core'
-import type { Giveback, QueueReceipt, QueueStore, ReceiveRequest, ReceivedMessage } from '@txbox/core/ports'
+import type { Giveback, QueueReceipt, QueueStore, ReceiveRequest, QueueMessage } from '@txbox/core/ports'
 import { NOT_ASCII, byOrder, escapeCharacters, withStorableTexts } from '@txbox/sql/stores'
-import type { Source, SqlResult } from '@txbox/sql/transactions'
+import type { StatementRoot, SqlResult } from '@txbox/sql/transactions'
 import { UNTRANSLATABLE, hasCode } from '../connection/errors.ts'
 import { columns } from '../connection/columns.ts'
 import { textArray } from '../connection/integer-arrays.ts'
@@ -18,7 +18,7 @@ import { execute, write } from '../connection/session.ts'
 const SETTLING = 'settling messages of a queue'
 
 /** Messages that one statement settles. */
-interface Settlement {
+interface ReceiptSettlement {
   readonly receipts: readonly QueueReceipt[]
   readonly text: string
 }
@@ -30,10 +30,10 @@ export class PostgresQueueStore implements QueueStore {
   readonly #plainReceiver: QueueReceiver
   readonly #receiver: QueueReceiver
   readonly #attempts: QueueAttempts
-  readonly #source: Source
+  readonly #source: StatementRoot
 
   /** @param plainSource has the time limit of receives without an attempt. */
-  constructor(schema: string, source: Source, plainSource: Source) {
+  constructor(schema: string, source: StatementRoot, plainSource: StatementRoot) {
     this.#sql = queueStatements(schema)
     this.#source = source
     this.#plainReceiver = new QueueReceiver(schema, plainSource)
@@ -41,7 +41,7 @@ export class PostgresQueueStore implements QueueStore {
     this.#attempts = new QueueAttempts(schema, this.#receiver)
   }
 
-  receive(request: ReceiveRequest): Promise<readonly ReceivedMessage[]> {
+  receive(request: ReceiveRequest): Promise<readonly QueueMessage[]> {
     const { attempt } = request
     if (attempt !== undefined) return this.#attempts.receive(request, attempt)
     return this.#plainReceiver.receiveAlone(request)
@@ -54,7 +54,7 @@ export class PostgresQueueStore implements QueueStore {
     }
     const { ordered, unordered } = byOrder(receipts)
     const { settleBatch, settleUnorderedBatch } = this.#sql
-    const parts: readonly Settlement[] = [
+    const parts: readonly ReceiptSettlement[] = [
       ...ofDifferentMessages(ordered).map((some) => ({ receipts: some, text: settleBatch })),
       ...ofDifferentMessages(unordered).map((some) => ({ receipts: some, text: settleUnorderedBatch })),
     ]
@@ -71,7 +71,7 @@ export class PostgresQueueStore implements QueueStore {
   }
 
   /** Settles in one transaction. @returns the receipts that were valid. */
-  async #settleAlone(parts: readonly Settlement[]): Promise<readonly QueueReceipt[]> {
+  async #settleAlone(parts: readonly ReceiptSettlement[]): Promise<readonly QueueReceipt[]> {
     const [only, ...more] = parts
     if (only === undefined) return []
     const statements = parts.map(({ text, receipts }) => ({ text, values: arraysOf(receipts) }))
@@ -83,7 +83,7 @@ export class PostgresQueueStore implements QueueStore {
   }
 
   /** Settles in the caller's transaction. @returns the receipts that were valid. */
-  async #settleIn(session: Session, parts: readonly Settlement[]): Promise<readonly QueueReceipt[]> {
+  async #settleIn(session: Session, parts: readonly ReceiptSettlement[]): Promise<readonly QueueReceipt[]> {
     const settled: QueueReceipt[] = []
     for (const { text, receipts } of parts) {
       settled.push(...foundBy(receipts, await execute(session, SETTLING, text, arraysOf(receipts))))

@@ -4,7 +4,7 @@
  */
 import type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from '@txbox/core/ports'
 import { LeaseConnection } from '@txbox/sql/stores'
-import type { Source, SqlResult } from '@txbox/sql/transactions'
+import type { StatementRoot, SqlResult } from '@txbox/sql/transactions'
 import { columns } from '../connection/columns.ts'
 import { errors } from '../connection/errors.ts'
 import { leaseStatements } from './lease-statements.ts'
@@ -15,7 +15,7 @@ export class PostgresLeaseStore implements LeaseStore {
   readonly #sql: ReturnType<typeof leaseStatements>
   readonly #connection: LeaseConnection
 
-  constructor(schema: string, source: Source) {
+  constructor(schema: string, source: StatementRoot) {
     this.#sql = leaseStatements(schema)
     const { root, db, statementTimeoutMs } = source
     this.#connection = new LeaseConnection(

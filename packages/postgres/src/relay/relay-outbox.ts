@@ -2,7 +2,14 @@
  * PostgreSQL reads by COPY, remembers where a scan starts, and settles in one statement by the addresses of rows. MySQL
  * and MariaDB have none of these.
  */
-import type { BacklogMessage, BacklogRow, Lease, ReadLimits, Settlement, ShardWork } from '@txbox/core/ports'
+import type {
+  BacklogMessage,
+  BacklogRow,
+  Lease,
+  ReadLimits,
+  OutboxSettlement,
+  ShardWork,
+} from '@txbox/core/ports'
 import {
   SETTLING,
   assertNone as assertNoneOf,
@@ -13,9 +20,9 @@ import {
   waiting,
   withStorableTexts,
   type Row,
-  type Verdict,
+  type UnacceptedRow,
 } from '@txbox/sql/stores'
-import { withLiterals, type Source, type SqlResult } from '@txbox/sql/transactions'
+import { withLiterals, type StatementRoot, type SqlResult } from '@txbox/sql/transactions'
 import { isLarge, toMessages, type LocatedMessage } from './backlog-message.ts'
 import { columns } from '../connection/columns.ts'
 import { CopiedMessages } from './copied-messages.ts'
@@ -44,7 +51,7 @@ const NO_PRIVILEGE = '42501'
  */
 export abstract class RelayOutbox {
   protected readonly sql: ReturnType<typeof relayStatements>
-  protected readonly source: Source
+  protected readonly source: StatementRoot
   readonly #copyOut: CopyOut | undefined
   readonly #numbers = new RememberedNumbers(
     () => this.#askServer(),
@@ -53,7 +60,7 @@ export abstract class RelayOutbox {
   /** Shards whose last read found payloads that are too large to be read together with their messages. */
   readonly #large = new Set<number>()
 
-  constructor(schema: string, source: Source) {
+  constructor(schema: string, source: StatementRoot) {
     this.sql = relayStatements(schema)
     this.source = source
     this.#copyOut = source.root.copyOut?.(source.db)
@@ -123,7 +130,7 @@ export abstract class RelayOutbox {
     )
   }
 
-  async settle(lease: Lease, shard: number, settlement: Settlement): Promise<void> {
+  async settle(lease: Lease, shard: number, settlement: OutboxSettlement): Promise<void> {
     const { accepted, refused, behind } = settlement
     const verdicts = [...refused.map(verdictOf), ...behind.map(waiting)]
     if (verdicts.length === 0) await this.#settleAccepted(lease, shard, accepted)
@@ -148,7 +155,7 @@ export abstract class RelayOutbox {
     lease: Lease,
     shard: number,
     accepted: readonly BacklogRow[],
-    verdicts: readonly Verdict[],
+    verdicts: readonly UnacceptedRow[],
   ): Promise<void> {
     const row = await this.settleVerdicts(lease, this.sql.settleAndPark, (ascii) => [
       ...[...fence(lease), shard, ...rowsOf(accepted)],

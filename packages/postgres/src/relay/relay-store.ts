@@ -4,7 +4,7 @@
  */
 import type { BacklogMessage, Lease, ParkedSettlement, ReadLimits, RelayStore } from '@txbox/core/ports'
 import { dueMessages, inlineBytes, refused as verdictOf, withoutLater, type Row } from '@txbox/sql/stores'
-import type { Source } from '@txbox/sql/transactions'
+import type { StatementRoot } from '@txbox/sql/transactions'
 import { stampOf, toMessages } from './backlog-message.ts'
 import { columns } from '../connection/columns.ts'
 import { rowsOf, textArray, textStamps } from '../connection/integer-arrays.ts'
@@ -25,7 +25,7 @@ export class PostgresRelayStore extends RelayOutbox implements RelayStore {
   /** The last examined key of each shard that has more keys. */
   readonly #healed = new Map<number, string>()
 
-  constructor(schema: string, source: Source) {
+  constructor(schema: string, source: StatementRoot) {
     super(schema, source)
     this.#parked = parkedStatements(schema)
   }

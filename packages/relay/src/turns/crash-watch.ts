@@ -1,5 +1,5 @@
 import { LeaseLostError } from '@txbox/core'
-import type { BacklogMessage, ReadLimits, RelayStore, Settlement } from '@txbox/core/ports'
+import type { BacklogMessage, ReadLimits, RelayStore, OutboxSettlement } from '@txbox/core/ports'
 import type { BatchKind } from './in-flight-batch.ts'
 import type { HeldShard } from '../leases/held-shard.ts'
 
@@ -173,7 +173,7 @@ export class CrashWatch {
 function suspectSettlement(
   batch: readonly BacklogMessage[],
   suspects: ReadonlySet<BacklogMessage>,
-): Settlement {
+): OutboxSettlement {
   const lastOf = new Map([...suspects].map(({ key, seq }) => [key, seq]))
   const isBefore = ({ key, seq }: BacklogMessage): boolean =>
     key !== undefined && seq < (lastOf.get(key) ?? seq)

@@ -172,7 +172,7 @@ export class InFlightBatch {
     signal.addEventListener('abort', abort, { once: true })
     const timer = setTimeout(() => this.#late(messages, aborting), publishTimeoutMs)
     try {
-      const outgoing = messages.map((message) => new RelayedMessage(message))
+      const outgoing = messages.map((message) => new PublishableMessage(message))
       const results = await publisher.publish(outgoing, { signal: aborting.signal, answered })
       checkResults(results, messages)
       for (let index = 0; index < messages.length; index++) {
@@ -205,7 +205,7 @@ export class InFlightBatch {
 }
 
 /** A message of the backlog as a publisher receives it. */
-class RelayedMessage implements OutboxMessage {
+class PublishableMessage implements OutboxMessage {
   readonly id: string
   readonly topic: string
   declare readonly type?: string

@@ -62,7 +62,7 @@ export {
   refused,
   waiting,
   withStorableTexts,
-  type Verdict,
+  type UnacceptedRow,
 } from './relay/relay-verdicts.ts'
 export { RowReader, type Row } from './row-reader.ts'
 export { storedValues } from './stored-values.ts'

@@ -1,7 +1,7 @@
-import type { StoredMessage } from '@txbox/core/ports'
+import type { EncodedMessage } from '@txbox/core/ports'
 
 /** Returns the values of the columns that all tables of messages have in common, the shard first and the payload last. */
-export function storedValues(message: StoredMessage): readonly (string | number | null | Buffer)[] {
+export function storedValues(message: EncodedMessage): readonly (string | number | null | Buffer)[] {
   const { payload } = message
   return [
     message.shard,

@@ -12,7 +12,7 @@ export const CHECK_TIMEOUT_MS = 30_000
 export const GARBAGE_TIMEOUT_MS = 60_000
 
 /** The root on which txbox's own statements run, and the timeout of their answers. */
-export interface Source {
+export interface StatementRoot {
   readonly root: RootAdapter
   readonly db: unknown
   readonly statementTimeoutMs: number

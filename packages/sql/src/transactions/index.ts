@@ -16,7 +16,13 @@ export {
   type DatabaseErrors,
   type Meaning,
 } from '../errors/database-errors.ts'
-export { CHECK_TIMEOUT_MS, GARBAGE_TIMEOUT_MS, cancelAfterMs, tooLate, type Source } from './deadline.ts'
+export {
+  CHECK_TIMEOUT_MS,
+  GARBAGE_TIMEOUT_MS,
+  cancelAfterMs,
+  tooLate,
+  type StatementRoot,
+} from './deadline.ts'
 export { listeningOn } from './drivers/pg-root.ts'
 export type {
   Awaitable,

@@ -13,7 +13,7 @@ import { checkedSet } from './version-option.ts'
 type Outcome = { status: 'applied' | 'stale' }
 
 /** What the diagnostic statement reports about a row. */
-type Verdict = 'newer' | 'stale' | 'ahead' | 'rounds'
+type Comparison = 'newer' | 'stale' | 'ahead' | 'rounds'
 
 /**
  * Applies a change if the change is newer than the last change of the row (last writer wins, by time). Sends one
@@ -132,7 +132,7 @@ function settle(
     written: { status: 'applied' },
     look: () => verdict,
     explain(found): Outcome | undefined {
-      const verdict = found as Verdict
+      const verdict = found as Comparison
       if (verdict === 'ahead') throw ahead(row, at)
       if (verdict === 'rounds') throw rounds(row, at)
       return verdict === 'stale' ? { status: 'stale' } : undefined

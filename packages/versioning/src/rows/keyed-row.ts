@@ -19,7 +19,7 @@ type Values = Readonly<Record<string, unknown>>
 export type Condition = readonly [column: string, operator: '=' | 'in', value: unknown] | RawBuilder<SqlBool>
 
 /** A write to the row, and how to interpret a write that changed nothing. */
-interface Attempt<R> {
+interface KeyedWrite<R> {
   /**
    * Writes the row.
    *
@@ -101,7 +101,7 @@ export class KeyedRow {
    * changing the row, and reads the committed row instead of an old snapshot. The result therefore describes the
    * current row, and stays true until the end of the transaction.
    */
-  async settle<R>({ write, written, look, explain, missing }: Attempt<R>): Promise<R> {
+  async settle<R>({ write, written, look, explain, missing }: KeyedWrite<R>): Promise<R> {
     for (let round = 1; round <= ROUNDS; round++) {
       if (await write()) return written
       const found = await this.#look(look())

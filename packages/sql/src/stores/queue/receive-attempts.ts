@@ -1,5 +1,5 @@
 import { ReceiveAttemptError } from '@txbox/core'
-import type { ReceiveAttempt, ReceiveRequest, ReceivedMessage } from '@txbox/core/ports'
+import type { ReceiveAttempt, ReceiveRequest, QueueMessage } from '@txbox/core/ports'
 import { inboxKey } from '@txbox/core/internal'
 import { CLAIM_ROUNDS, unsettledClaim } from '../inbox/claims.ts'
 import type { Row, RowReader } from '../row-reader.ts'
@@ -10,7 +10,7 @@ const ATTEMPTS_CONSUMER = '@receive'
 /**
  * A message of a stored answer. Places, and instants in microseconds since 1970, are text, because they must be exact.
  */
-interface AnsweredMessage {
+interface RememberedReceipt {
   readonly place: string
   readonly receipt: string
   /** When the message is visible again. */
@@ -36,13 +36,13 @@ interface AttemptDatabase<R> {
   remove(run: R, claim: AttemptClaim): Promise<unknown>
   saveResult(run: R, claim: AttemptClaim, result: string): Promise<unknown>
   /** Reads the messages that still have a receipt, except those that another transaction has locked. */
-  recall(run: R, places: readonly string[]): Promise<readonly AnsweredMessage[]>
+  recall(run: R, places: readonly string[]): Promise<readonly RememberedReceipt[]>
   /** Restarts the visibility timeout of the messages, and reads them. */
   extend(
     run: R,
-    answer: readonly AnsweredMessage[],
+    answer: readonly RememberedReceipt[],
     request: ReceiveRequest,
-  ): Promise<readonly ReceivedMessage[]>
+  ): Promise<readonly QueueMessage[]>
 }
 
 /** The answers of repeatable receives: a claim in the inbox table stores each. */
@@ -64,7 +64,7 @@ export class ReceiveAttempts<R> {
     claim: AttemptClaim,
     request: ReceiveRequest,
     { retentionMs }: ReceiveAttempt,
-  ): Promise<readonly ReceivedMessage[] | undefined> {
+  ): Promise<readonly QueueMessage[] | undefined> {
     const database = this.#database
     const { read } = database
     if (database.claimsFirst && (await database.claim(run, claim, retentionMs))) return undefined
@@ -91,7 +91,7 @@ export class ReceiveAttempts<R> {
   }
 
   /** Stores the answer of a receive. Removes the claim of a receive without messages. */
-  async remember(run: R, claim: AttemptClaim, received: readonly ReceivedMessage[]): Promise<void> {
+  async remember(run: R, claim: AttemptClaim, received: readonly QueueMessage[]): Promise<void> {
     if (received.length === 0) return void (await this.#database.remove(run, claim))
     const places = received.map(({ place }) => String(place))
     const stored = new Map(
@@ -104,7 +104,7 @@ export class ReceiveAttempts<R> {
 }
 
 /** Reads a stored answer. */
-function answerOf(result: string): readonly AnsweredMessage[] {
+function answerOf(result: string): readonly RememberedReceipt[] {
   const list = JSON.parse(result) as [string, string, string][]
   return list.map(([place, receipt, dueUs]) => ({ place, receipt, dueUs }))
 }
@@ -116,11 +116,11 @@ function answerOf(result: string): readonly AnsweredMessage[] {
  * @param found the messages that still have a receipt, except those that another transaction has locked.
  */
 function isAnswerOver(
-  answer: readonly AnsweredMessage[],
-  found: readonly AnsweredMessage[],
+  answer: readonly RememberedReceipt[],
+  found: readonly RememberedReceipt[],
   nowUs: string,
 ): boolean {
-  const isOver = ({ dueUs }: AnsweredMessage): boolean => BigInt(dueUs) <= BigInt(nowUs)
+  const isOver = ({ dueUs }: RememberedReceipt): boolean => BigInt(dueUs) <= BigInt(nowUs)
   const over = new Map(found.filter(isOver).map(({ place, receipt }) => [place, receipt]))
   return answer.every((message) => isOver(message) || over.get(message.place) === message.receipt)
 }
@@ -134,8 +134,8 @@ function isAnswerOver(
  */
 function assertUnchanged(
   queue: string,
-  answer: readonly AnsweredMessage[],
-  found: readonly AnsweredMessage[],
+  answer: readonly RememberedReceipt[],
+  found: readonly RememberedReceipt[],
 ): void {
   const byPlace = new Map(found.map((message) => [message.place, message]))
   const changed = answer.filter(({ place, receipt, dueUs }) => {

@@ -4,7 +4,7 @@ import type { BacklogRow, Lease, Refusal } from '@txbox/core/ports'
 export const SETTLING = 'settling messages'
 
 /** What a settlement stores for a row that was not accepted. A row that only waits has no error, and is not dead. */
-export interface Verdict {
+export interface UnacceptedRow {
   readonly row: BacklogRow
   readonly attempts: number
   readonly retryInMs: number | undefined
@@ -14,11 +14,11 @@ export interface Verdict {
   readonly suspect: boolean
 }
 
-export function refused(refusal: Refusal): Verdict {
+export function refused(refusal: Refusal): UnacceptedRow {
   return { ...refusal, dead: refusal.retryInMs === undefined }
 }
 
-export function waiting({ row, suspect }: { row: BacklogRow; suspect: boolean }): Verdict {
+export function waiting({ row, suspect }: { row: BacklogRow; suspect: boolean }): UnacceptedRow {
   return {
     row,
     attempts: 0,
