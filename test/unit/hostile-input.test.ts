@@ -1,13 +1,14 @@
 import { expect, test } from 'vitest'
+import { InvalidMessageError, InvalidOptionError, RetryLaterError, fingerprint, messageId } from '@txbox/core'
 import {
-  InvalidMessageError,
-  InvalidOptionError,
-  RetryLaterError,
+  canonicalJson,
   decodeHeaders,
-  fingerprint,
-  messageId,
-} from '@txbox/core'
-import { canonicalJson, encodeMessages, inboxKey, nameOf, oneLine, reasonOf } from '@txbox/core/internal'
+  encodeMessages,
+  inboxKey,
+  nameOf,
+  oneLine,
+  reasonOf,
+} from '@txbox/core/internal'
 import { createInbox } from '@txbox/inbox'
 import { createOutbox } from '@txbox/outbox'
 import { postgres } from '@txbox/postgres'

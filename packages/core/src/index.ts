@@ -3,7 +3,6 @@ export type { DeadLetterSelection, DeadLetters } from './database/dead-letters.t
 export type { DedupResult, DedupStore } from './ports/dedup-store.ts'
 export type { DeduplicationOptions } from './sending/deduplication.ts'
 export { days, hours } from './time/durations.ts'
-export { decodeHeaders } from './sending/encode-messages.ts'
 export {
   BrokerUnavailableError,
   DatabaseAccessError,

@@ -22,7 +22,7 @@ export {
 } from './sending/deduplication.ts'
 export { isFullDisk } from './errors/full-disk-errors.ts'
 export { LONGEST_TIMER_MS } from './time/durations.ts'
-export { encodeMessages, shardOf, type SendingCall } from './sending/encode-messages.ts'
+export { decodeHeaders, encodeMessages, shardOf, type SendingCall } from './sending/encode-messages.ts'
 export { EventListeners } from './events/event-listeners.ts'
 export { idempotencyKey, inboxKey, type InboxKey } from './messages/keys.ts'
 export { keyLocksOf } from './sending/key-locks.ts'

@@ -4,13 +4,13 @@ import {
   InvalidMessageError,
   PermanentError,
   RetryLaterError,
-  decodeHeaders,
   exponentialBackoff,
   isTxboxError,
   sha256OfBody,
 } from '@txbox/core'
 import {
   canonicalJson,
+  decodeHeaders,
   idempotencyKey,
   inboxKey,
   nameOf,

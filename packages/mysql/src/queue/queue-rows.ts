@@ -2,8 +2,8 @@
  * MySQL and MariaDB return one binary value that contains all fields of a message, and binary receipts; PostgreSQL
  * returns columns of text.
  */
-import { decodeHeaders } from '@txbox/core'
 import type { QueueReceipt, QueueMessage } from '@txbox/core/ports'
+import { decodeHeaders } from '@txbox/core/internal'
 import { NEVER_ANSWERED, isSuspect, type Row } from '@txbox/sql/stores'
 import { toMessageRow } from '../relay/backlog-message.ts'
 import { columns, placeOf } from '../connection/columns.ts'

@@ -1,8 +1,8 @@
 /*
  * MySQL and MariaDB return one binary value that contains all fields of a message; PostgreSQL returns columns of text.
  */
-import { decodeHeaders } from '@txbox/core'
 import type { BacklogMessage } from '@txbox/core/ports'
+import { decodeHeaders } from '@txbox/core/internal'
 import { toStamp, type Row } from '@txbox/sql/stores'
 import { columns } from '../connection/columns.ts'
 import { bytesOf } from '../connection/literals.ts'

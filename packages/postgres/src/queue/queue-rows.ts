@@ -2,8 +2,8 @@
  * PostgreSQL returns a message as columns of text; MySQL and MariaDB return one binary value that contains all of its
  * fields.
  */
-import { decodeHeaders } from '@txbox/core'
 import type { QueueMessage } from '@txbox/core/ports'
+import { decodeHeaders } from '@txbox/core/internal'
 import { isSuspect, type QueueCandidate, type Row } from '@txbox/sql/stores'
 import { stampOf, unescapeBytes } from '../relay/backlog-message.ts'
 import { columns } from '../connection/columns.ts'

@@ -2,8 +2,8 @@
  * PostgreSQL returns a message as columns of text; MySQL and MariaDB return one binary value that contains all of its
  * fields.
  */
-import { decodeHeaders } from '@txbox/core'
 import type { BacklogMessage } from '@txbox/core/ports'
+import { decodeHeaders } from '@txbox/core/internal'
 import { toStamp, withinBytes, type Row } from '@txbox/sql/stores'
 import { columns } from '../connection/columns.ts'
 import { COMMON } from './relay-statements.ts'

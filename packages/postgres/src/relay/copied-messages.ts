@@ -3,7 +3,7 @@
  * the rate with 1.42 times the relay's CPU time (medians of 7 rounds side by side), and 0.86 of the rate into RabbitMQ (6
  * rounds of 50,000).
  */
-import { decodeHeaders } from '@txbox/core'
+import { decodeHeaders } from '@txbox/core/internal'
 import { GREATEST_STAMP, LEAST_STAMP } from '@txbox/sql/stores'
 import type { LocatedMessage } from './backlog-message.ts'
 import { EPOCH_US } from '../connection/integer-arrays.ts'
