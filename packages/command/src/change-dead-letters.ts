@@ -34,7 +34,6 @@ interface Change {
   readonly act: (tools: Tools, selection: Selection) => Promise<readonly Message[]>
 }
 
-/** `txbox dead-letters redrive [ids…]` */
 export async function redriveDeadLetters(ids: readonly string[], options: ChangeOptions): Promise<void> {
   await change(ids, options, {
     one: 'dead letter',
@@ -120,7 +119,6 @@ function noneOf(one: string, ids: readonly string[]): Error {
   )
 }
 
-/** The number of selected messages, and the first of them. */
 async function preview(
   page: (after: DeadLetterFilter['after']) => Promise<DeadLetterPage<Message>>,
 ): Promise<{ readonly count: number; readonly first: readonly Message[] }> {

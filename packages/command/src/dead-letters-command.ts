@@ -13,7 +13,6 @@ import { payloadOf, writable } from './payload-of.ts'
 import { write, writeJson } from './terminal.ts'
 import { visible, visibleLines } from './visible.ts'
 
-/** The maximum length of an error in a row of the table. */
 const ERROR_CHARACTERS = 200
 
 /** The maximum number of parked messages that `list` lists, which is also that of dead letters. */
@@ -33,7 +32,6 @@ interface ShowOptions extends DeadLettersOptions {
   readonly payload?: boolean
 }
 
-/** `txbox dead-letters list` */
 export async function listDeadLetters(options: ListOptions): Promise<void> {
   await usingDeadLetters(options, async (tools) => {
     const { found, more } = await page(tools, options)
@@ -136,7 +134,6 @@ function textOf(contentType: string, payload: Uint8Array): string {
     : visibleLines(Buffer.from(payload).toString())
 }
 
-/** Formats dead letters or parked messages as a table. */
 export function tableOf(messages: readonly Message[]): string {
   const rows = messages.map((message) => [
     visible(message.id),

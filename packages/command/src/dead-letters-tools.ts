@@ -11,7 +11,6 @@ interface Selection {
   readonly key?: string
 }
 
-/** The options that all commands for dead letters have. */
 export interface DeadLettersOptions extends DatabaseOptions, Selection {
   /** Selects parked messages that are not dead letters, instead of dead letters. */
   readonly parked?: boolean
@@ -33,10 +32,7 @@ export const everything: DeadLetterFilter = {
   after: undefined,
 }
 
-/**
- * Returns the selection of messages. The messages of a queue have its name as their topic, so the queue alone counts as
- * a selection.
- */
+/** The messages of a queue have its name as their topic, so the queue alone counts as a selection. */
 export function selectionOf({
   topic: ofTopic,
   type,

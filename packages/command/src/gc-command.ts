@@ -17,7 +17,6 @@ interface GcOptions extends DatabaseOptions {
   readonly json?: boolean
 }
 
-/** `txbox gc` */
 export async function gcCommand(options: GcOptions): Promise<void> {
   const connected = await connectDatabase(options, 'gc')
   const log = stderrLog(options.json === true)

@@ -1,9 +1,7 @@
 import { createServer, type Server } from 'node:http'
 
-/** The result of a probe. */
 export type Health = { readonly ok: true } | { readonly ok: false; readonly reason: string }
 
-/** The checks behind the two probes. */
 export interface HealthChecks {
   /** Fails if the process should be replaced, which is only the case for problems that a restart fixes. */
   live(): Health
@@ -11,9 +9,7 @@ export interface HealthChecks {
   ready(): Promise<Health>
 }
 
-/**
- * Serves `GET /livez` and `GET /readyz`. The status is 200, or 503 with the reason. Resolves when the server listens.
- */
+/** Serves `GET /livez` and `GET /readyz`. The status is 200, or 503 with the reason. Resolves when the server listens. */
 export async function startHealthServer(
   address: { readonly port: number; readonly host: string },
   checks: HealthChecks,

@@ -6,8 +6,8 @@ export interface Installation {
   /** How a user calls the command, for help texts and errors. */
   readonly calledAs: string
   /**
-   * Load the drivers. `@txbox/cli` imports its own drivers. `txbox` looks for drivers in the user's project, so that
-   * users need no drivers for databases that they do not have.
+   * `@txbox/cli` imports its own drivers. `txbox` looks for drivers in the user's project, so that users need no drivers
+   * for databases that they do not have.
    */
   readonly drivers: Readonly<Record<DriverName, () => Promise<unknown>>>
 }

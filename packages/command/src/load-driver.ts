@@ -3,7 +3,6 @@ import type * as mysql2 from 'mysql2'
 import type * as pg from 'pg'
 import type { DriverName, Installation } from './installation.ts'
 
-/** The parts of each driver that the command uses. */
 interface Loaded {
   readonly pg: Pick<typeof pg, 'Client' | 'Pool'>
   readonly mysql2: Pick<typeof mysql2, 'createPool'>
@@ -12,7 +11,6 @@ interface Loaded {
   }
 }
 
-/** Loads a driver when it is first needed. */
 export async function loadDriver<Name extends DriverName>(
   { drivers }: Installation,
   name: Name,

@@ -7,7 +7,6 @@ interface MigrateOptions extends DatabaseOptions {
   readonly json?: boolean
 }
 
-/** `txbox migrate` */
 export async function migrateCommand(options: MigrateOptions): Promise<void> {
   if (options.print === true) {
     for (const { sql } of migrationSql(options)) write(sql)

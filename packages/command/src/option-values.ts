@@ -18,7 +18,6 @@ export function retention(value: string): number {
   return value === 'forever' ? Infinity : wholeNumber(value)
 }
 
-/** Parses a number of seconds: from a tenth of a second to a day. */
 export function seconds(value: string): number {
   const number = Number(value)
   if (!(number >= 0.1 && number <= 86_400))

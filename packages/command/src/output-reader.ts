@@ -6,7 +6,6 @@
 let readerGone = false
 let end = (): void => process.exit()
 
-/** Returns whether the reader of the output has ended. */
 export function readerIsGone(): boolean {
   return readerGone
 }

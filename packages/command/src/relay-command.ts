@@ -35,7 +35,6 @@ interface RelayCommandOptions extends DatabaseOptions {
 
 type Log = ReturnType<typeof stderrLog>
 
-/** `txbox relay` */
 export async function relayCommand(options: RelayCommandOptions): Promise<void> {
   if (options.timeout !== undefined && options.drain !== true) {
     throw new UsageError('--timeout requires --drain: without --drain, a relay runs until it is stopped.')

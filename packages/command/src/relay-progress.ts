@@ -50,7 +50,6 @@ export class RelayProgress {
   }
 }
 
-/** Describes the backlog of the relay in words. */
 export async function lagText(inspection: InspectionStore): Promise<string> {
   return (await lagOf(inspection)).text
 }

@@ -3,9 +3,8 @@ import { reasonOf, within } from '@txbox/core/internal'
 import type { Publisher, Relay } from '@txbox/relay'
 import type { Health, HealthChecks } from './health-server.ts'
 
-/** The time limit of a readiness probe. */
 const PROBE_TIMEOUT_MS = 2000
-/** The minimum time between checks of the publisher while nothing is published, in milliseconds. */
+/** The minimum time between checks of the publisher while nothing is published. */
 const CHECK_EVERY_MS = 10_000
 const CHECK_TIMEOUT_MS = 10_000
 
@@ -17,7 +16,6 @@ export class RelayReadiness implements HealthChecks {
   readonly #publisher: Publisher
   readonly #inspection: InspectionStore
   readonly #failed: (reason: string) => void
-  /** The last known state of the publisher, and its time. */
   #known: { readonly up: boolean; readonly at: number } | undefined
   #checking: Promise<void> | undefined
   #checkedAt = -Infinity
@@ -41,7 +39,6 @@ export class RelayReadiness implements HealthChecks {
     this.#check()
   }
 
-  /** Fails if the relay has ended. */
   live(): Health {
     return this.#ended ? { ok: false, reason: 'the relay has ended' } : OK
   }

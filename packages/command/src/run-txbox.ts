@@ -4,7 +4,6 @@ import { exitCodeOf, oneLine } from './failure.ts'
 import type { Installation } from './installation.ts'
 import { watchOutput } from './output-reader.ts'
 
-/** Runs the whole command: parses the arguments, runs the command, and sets the exit code. */
 export async function runTxbox(installation: Installation): Promise<void> {
   watchOutput()
   const program = createProgram(installation)

@@ -14,10 +14,8 @@ import { untilSignal } from './until-signal.ts'
 import { visible } from './visible.ts'
 
 const BLOCKING_KEYS = 10
-/** The maximum number of queues that are shown. */
 const QUEUES = 100
 const WATCH_SECONDS = 2
-/** The maximum length of an error in a row of the table. */
 const ERROR_CHARACTERS = 200
 const CLEAR_SCREEN = '\u001B[2J\u001B[H'
 
@@ -27,7 +25,6 @@ interface StatusOptions extends DatabaseOptions {
   readonly json?: boolean
 }
 
-/** `txbox status` */
 export async function statusCommand(options: StatusOptions): Promise<void> {
   const connected = await connectDatabase(options, 'status')
   try {

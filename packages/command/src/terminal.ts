@@ -2,7 +2,7 @@ import { styleText } from 'node:util'
 import { readableNumber } from '@txbox/core/internal'
 import { visibleJson } from './visible.ts'
 
-/** Styles text on a terminal. `styleText` omits the style if the output is not a terminal, or if NO_COLOR is set. */
+/** `styleText` omits the style if the output is not a terminal, or if NO_COLOR is set. */
 export function paint(style: Parameters<typeof styleText>[0], text: string): string {
   return styleText(style, text, { stream: process.stdout })
 }

@@ -17,7 +17,6 @@ const STUCK_LEASE_MS = 60_000
 /** The number of expired claims from which the garbage collector is considered too slow. */
 const EXPIRED_CLAIMS = 100_000
 
-/** Returns the findings about relays, keys and collectors, on any database. */
 export function trafficFindings(
   figures: StatusFigures,
   blocking: readonly BlockingKey[],
@@ -139,10 +138,7 @@ function queues(all: readonly QueueFigures[]): Finding {
   }
 }
 
-/**
- * Reports stuck keys. A key is stuck if none of its messages is visible now or later, so that no receiver will ever
- * examine it.
- */
+/** A key is stuck if none of its messages is visible now or later: no receiver will ever examine it. */
 function queueKeys({ keys: stuck, examined }: Parameters<typeof trafficFindings>[3]): Finding {
   const check = 'queue keys'
   const more = examined.atLeast ? `, among the first ${readableNumber(examined.count)}` : ''

@@ -10,14 +10,12 @@ import type { Collected, Progress, SweptBuffer } from './garbage-collector.ts'
  */
 const MAX_FAILURES = 10
 
-/** The pause after a failure. */
 export const FAILURE_PAUSES: FailurePauses = exponentialBackoff({
   minMs: 100,
   maxMs: 500,
   attempts: MAX_FAILURES,
 })
 
-/** Determines how long a run waits after a number of failures in a row. */
 export type FailurePauses = Pick<RetryPolicy, 'delayMs'>
 
 interface CollectionTools {
@@ -97,7 +95,6 @@ export class Collection {
     }
   }
 
-  /** Removes one batch after another, until no more rows can be removed. */
   async #remove(kind: Kind, removeBatch: RemoveBatch): Promise<void> {
     const { batchSize, signal, pauseMs } = this.#tools
     let from: string | undefined

@@ -15,9 +15,7 @@ export interface Collected {
    * they remain only in a queue without receivers.
    */
   readonly handled: number
-  /**
-   * The number of messages in `versionBuffers` that became dead letters because they had waited too long.
-   */
+  /** The number of messages in `versionBuffers` that became dead letters because they had waited too long. */
   readonly swept: number
   /** The number of successful batches, including those that found nothing. */
   readonly batches: number
@@ -88,7 +86,7 @@ export interface GarbageCollectorOptions {
    * becomes a process warning with the code `TXBOX_UNHEARD_ERROR`; `false` suppresses the warning.
    */
   logger?: Logger | false | undefined
-  /** Stops the collector. */
+  /** Aborting the signal stops the collector permanently: a later `start` does nothing. */
   signal?: AbortSignal | undefined
 }
 
@@ -123,11 +121,7 @@ export interface GarbageCollector {
     /** 0 to 1 h. @default 10_000 */
     timeoutMs?: number | undefined
   }): Promise<void>
-  /**
-   * Calls `listener` for each event.
-   *
-   * @returns a function that removes the listener.
-   */
+  /** @returns a function that removes the listener. */
   on<E extends keyof GarbageCollectorEvents>(
     event: E,
     listener: (event: GarbageCollectorEvents[E]) => void,

@@ -9,7 +9,6 @@ import {
 } from '@txbox/core/internal'
 import type { GarbageCollectorEvents } from './garbage-collector.ts'
 
-/** The events and the log of one collector. */
 export interface CollectorLog {
   readonly events: EventListeners<GarbageCollectorEvents>
   started(): void

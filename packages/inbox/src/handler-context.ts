@@ -4,7 +4,6 @@ import { idempotencyKey, type InboxKey } from '@txbox/core/internal'
 /** The signal of `process`, which has no option `signal`, because its caller owns the transaction. */
 const NEVER_ABORTED = new AbortController().signal
 
-/** An attempt: its number and its signal. */
 export interface HandlerAttempt {
   readonly attempt: number
   readonly signal: AbortSignal
@@ -12,7 +11,7 @@ export interface HandlerAttempt {
 
 export const FIRST_ATTEMPT: HandlerAttempt = { attempt: 1, signal: NEVER_ABORTED }
 
-/** The context of a handler. {@link InboxContext} documents the properties. */
+/** {@link InboxContext} documents the properties. */
 export class HandlerContext implements InboxContext {
   /**
    * Computed lazily: hashing is one of the most expensive steps here, and few handlers need the key. The property is an

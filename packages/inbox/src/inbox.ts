@@ -8,7 +8,6 @@ export type InboxHandler<Tx, M extends AnyMessage = AnyMessage, R = void> = (
   context: InboxContext,
 ) => Promise<R> | R
 
-/** Describes one duplicate. */
 export interface DuplicateEvent<M> {
   readonly consumer: string
   readonly key: string
@@ -108,9 +107,9 @@ export interface DetachedInbox<M extends AnyMessage> {
     fn: InboxHandler<H, N, R>,
   ): Promise<InboxOutcome<R>>
   /**
-   * Claims all messages, and then calls `fn` once with the new ones in their order. `fn` is not
-   * called if there are no new messages. If two messages have the same key, the first is new and the second is a
-   * duplicate. At most 10,000 messages.
+   * Claims all messages, and then calls `fn` once with the new ones in their order. `fn` is not called if there are no
+   * new messages. If two messages have the same key, the first is new and the second is a duplicate. At most 10,000
+   * messages.
    *
    * @returns `outcomes` with one outcome for each message in the order given, and the `result` of `fn`, if `fn` was
    *   called.
@@ -168,8 +167,7 @@ export interface Inbox<Tx, M extends AnyMessage = AnyMessage> extends DetachedIn
    * Like `processBatch`, in a new transaction that `runBatch` commits. Takes the options of `run`, and starts again after
    * a conflict as `run` does. The batch commits or rolls back as a whole.
    *
-   * @throws {DatabaseUnavailableError} when the connection breaks. If the connection broke during COMMIT, the
-   *   transaction may have committed; redeliveries are then duplicates.
+   * @throws {DatabaseUnavailableError} as `run` does: if the connection broke during COMMIT, the batch may have committed.
    */
   runBatch<N extends M, R>(
     messages: readonly N[],

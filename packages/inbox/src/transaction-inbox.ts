@@ -28,7 +28,6 @@ export interface InboxSettings<M> {
   readonly onDuplicate: ((event: DuplicateEvent<M>) => void) | undefined
 }
 
-/** A delivered message with its key and its claim. */
 interface KeyedMessage<N> {
   readonly message: N
   readonly key: InboxKey
@@ -91,7 +90,6 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     return this.#ports.inbox.remove(await this.#ports.bind(tx), claim.consumer, claim.key)
   }
 
-  /** Claims one delivery and runs the handler if the claim is won. */
   protected async deliver<H, N extends M, R>(
     session: Session,
     tx: H,
@@ -116,11 +114,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     return { status: 'processed', key: delivery.key.text, result }
   }
 
-  /**
-   * Checks the messages of a batch.
-   *
-   * @throws {InvalidMessageError} before anything is written.
-   */
+  /** @throws {InvalidMessageError} before anything is written. */
   protected deliveries<N extends M>(where: string, messages: readonly N[]): readonly KeyedMessage<N>[] {
     if (!Array.isArray(messages) || messages.length > LIMITS.batchMessages) {
       throw new InvalidMessageError(
@@ -131,7 +125,6 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     return Array.from(messages, (message: N) => this.delivery(message))
   }
 
-  /** Claims all deliveries and runs the handler with the new ones. */
   protected async deliverBatch<H, N extends M, R>(
     session: Session,
     tx: H,
@@ -173,11 +166,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     return { outcomes, result: await this.#ports.watch(session, () => fn(tx, freshMessages, contexts)) }
   }
 
-  /**
-   * Checks a message and extracts its key.
-   *
-   * @throws {InvalidMessageError} before anything is written.
-   */
+  /** Checks a message and extracts its key. @throws {InvalidMessageError} before anything is written. */
   protected delivery<N extends M>(message: N): KeyedMessage<N> {
     if (typeof message !== 'object' || message === null) {
       throw new InvalidMessageError(
@@ -236,7 +225,6 @@ function inFlight(key: InboxKey): TransactionConflictError {
   )
 }
 
-/** @throws {InvalidOptionError} when the handler is not a function. */
 export function mustBeFunction(where: string, fn: unknown): void {
   if (typeof fn !== 'function') {
     throw new InvalidOptionError(

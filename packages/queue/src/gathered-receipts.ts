@@ -11,8 +11,8 @@ interface WaitingReceipt {
 
 /**
  * Gathers receipts while a statement is in flight, so that the next statement is for all of them. A receipt that
- * arrives while no statement is in flight is sent at once. A consumer with 10 handlers that do nothing settles several
- * times as many messages this way.
+ * arrives while no statement is in flight is sent at once. Measured: 10 handlers that do nothing settle several times as
+ * many messages.
  */
 export class GatheredReceipts {
   readonly #run: (receipts: readonly QueueReceipt[]) => Promise<readonly boolean[]>

@@ -12,9 +12,7 @@ export interface PollIntervals {
 export const POLL_INTERVALS: PollIntervals = { min: 20, max: 500 }
 const GROWTH = 1.5
 
-/** How long to wait, and how often to look. */
 interface PollLimits extends PollIntervals {
-  /** Milliseconds. */
   readonly waitMs: number
   readonly signal: AbortSignal | undefined
 }

@@ -14,7 +14,6 @@ interface OpenQueueSettings<P> {
   readonly deadLettered: ((dead: DeadLettered<P>) => void) | undefined
 }
 
-/** A queue that a consumer receives from. */
 export class OpenQueue<Tx, P> implements OpenSource<P> {
   /** A receive that fails says nothing about the deliveries: their receipts are valid until the visibility timeout. */
   readonly keepsDeliveries = true
@@ -77,7 +76,6 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
     })
   }
 
-  /** Reports a message that this receive has made a dead letter. */
   #buried(stored: QueueMessage, reason: string): void {
     const { message } = decodedMessage<P>(stored)
     const error = new PermanentError(

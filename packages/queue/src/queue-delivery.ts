@@ -15,7 +15,6 @@ interface DeliveryLease {
 /** @returns whether the receipt was valid. */
 type Settle<Tx, P> = (queue: StoredQueue<Tx, P>) => Promise<boolean>
 
-/** A received message, with the methods by which a consumer settles it. */
 export class QueueDelivery<Tx, P> implements Delivery<P> {
   readonly message: InboxMessage<P>
   declare readonly undecodable?: Error

@@ -47,8 +47,8 @@ export interface Receipt {
 /** A received message, together with what its receiver needs to settle it. */
 export interface Received<P = unknown> extends Receipt {
   /**
-   * The message. `payload` is the parsed value if the content type is JSON, text if it is `text/…` in UTF-8, and the
-   * bytes otherwise; `P` is not checked. `time` is the time of `send`, by the database's clock.
+   * `payload` is the parsed value if the content type is JSON, text if it is `text/…` in UTF-8, and the bytes
+   * otherwise; `P` is not checked. `time` is the time of `send`, by the database's clock.
    */
   readonly message: InboxMessage<P>
   readonly key?: string
@@ -103,10 +103,8 @@ export interface SendingQueue<P = unknown> {
    * A call takes at most 10,000 messages, 10 MiB per payload and 64 MiB in total.
    *
    * @returns the id of each message, in the order given.
-   * @throws {InvalidMessageError} when a message cannot be stored; none of the messages was stored.
-   * @throws {UnsupportedTransactionError | NotInTransactionError} when `tx` is not an open transaction; nothing was
-   *   written.
-   * @throws {SchemaError | DatabaseUnavailableError | TransactionAbortedError | TransactionConflictError}
+   * @throws {InvalidMessageError | UnsupportedTransactionError | NotInTransactionError | SchemaError | DatabaseUnavailableError
+   *   | TransactionAbortedError | TransactionConflictError} as `outbox.publish` does.
    */
   send<H extends object, M extends NewQueueMessage<P> | readonly NewQueueMessage<P>[]>(
     tx: H & InTransaction<H>,
@@ -157,7 +155,6 @@ export interface Queue<Tx = unknown, P = unknown> extends SendingQueue<P> {
    * @throws {ReceiptExpiredError} when the receipt is not valid; nothing was changed.
    */
   bury(received: Receipt, options: { readonly error: unknown }): Promise<void>
-  /** Lists, redrives and discards the dead letters of this queue. */
   readonly deadLetters: DeadLetters
   /**
    * Removes all messages that are not in flight, including scheduled messages, and forgets the deduplication ids of the

@@ -51,7 +51,6 @@ export function readReceipt(where: string, queue: string, received: unknown): Qu
   return { place: BigInt(place), receipt, ordered }
 }
 
-/** The error that reports a receipt as no longer valid. */
 export function expired(where: string, queue: string): ReceiptExpiredError {
   return new ReceiptExpiredError(
     `${where}: the receipt is not valid anymore: the visibility timeout is over, or the message was handled, given back or ` +

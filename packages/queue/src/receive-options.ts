@@ -6,7 +6,6 @@ import type { ReceiveOptions } from './queue.ts'
 const ATTEMPT_RETENTION_MS = 300_000
 const ATTEMPT_ID = /^[!-~]{1,128}$/
 
-/** The checked options of one receive. */
 interface ReceiveSettings {
   readonly limit: number
   readonly waitMs: number

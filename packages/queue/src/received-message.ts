@@ -4,7 +4,6 @@ import { DEDUPLICATION_HEADER, decodePayload } from '@txbox/core/internal'
 import type { Received } from './queue.ts'
 import { receiptText } from './receipts.ts'
 
-/** Converts a stored message to the form that receivers get. */
 export function receivedMessage<P>(queue: string, stored: QueueMessage): Received<P> {
   const { key, headers, receives, visibleAt } = stored
   const { message, undecodable } = decodedMessage<P>(stored)

@@ -142,11 +142,7 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
     return this.store.receive({ ...request, queue: this.name, maxReceives: this.settings.maxReceives })
   }
 
-  /**
-   * Settles in the caller's transaction.
-   *
-   * @returns whether the receipt was valid.
-   */
+  /** Settles in the caller's transaction. @returns whether the receipt was valid. */
   async settleIn(tx: unknown, receipt: QueueReceipt): Promise<boolean> {
     return (await this.store.settle(await this.#ports.bind(tx), [receipt]))[0] === true
   }
@@ -177,11 +173,7 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
     return this.#settlements.add(receipt)
   }
 
-  /**
-   * Extends the visibility timeout. Extensions that arrive together share one statement.
-   *
-   * @returns whether the receipt was valid.
-   */
+  /** Extensions that arrive together share one statement. @returns whether the receipt was valid. */
   extend(receipt: QueueReceipt, visibilityTimeoutMs: number): Promise<boolean> {
     let extensions = this.#extensions.get(visibilityTimeoutMs)
     if (extensions === undefined) {

@@ -28,7 +28,6 @@ export class WakeUpCall {
     this.#failed = failed
   }
 
-  /** The number of notifications and of calls of `wake` so far. */
   get calls(): number {
     return this.#calls
   }

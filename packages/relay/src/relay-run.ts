@@ -20,7 +20,7 @@ import type { TurnTools } from './turns/turn-tools.ts'
  */
 const MIN_TIMEOUT_MS = 5000
 
-/** How often the relay looks for keys whose head was deleted by hand, in milliseconds. */
+/** How often the relay looks for keys whose head was deleted by hand. */
 const HEAL_AFTER_MS = 60_000
 
 /** One run of a relay, from start to stop: a keeper of leases, a poller, and lanes that publish, side by side. */
@@ -80,7 +80,6 @@ export class RelayRun {
     }
   }
 
-  /** The results of the run so far. */
   get counts(): Counts {
     return this.#poller.counts
   }
@@ -90,7 +89,6 @@ export class RelayRun {
     return this.#broken.signal
   }
 
-  /** @throws {SchemaError | DatabaseUnavailableError} when the run cannot begin. */
   async start(): Promise<void> {
     const { ports, wakeup } = this.#settings
     await ports.checkSchema()
@@ -129,7 +127,6 @@ export class RelayRun {
     await within(this.#keeper.close(), this.#graceMs / 2, () => undefined)
   }
 
-  /** Resolves when each shard has been seen with nothing due since the call. */
   async drained(): Promise<void> {
     await drain({
       keeper: this.#keeper,

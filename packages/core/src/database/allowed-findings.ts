@@ -3,7 +3,6 @@ import { isCausedBy } from '../errors/causes.ts'
 import { propertyOf } from '../errors/property-of.ts'
 import { reasonOf } from '../errors/reason-of.ts'
 
-/** The error codes by which servers refuse to read a table or a column. */
 const NO_PRIVILEGE: ReadonlySet<unknown> = new Set([
   '42501',
   'ER_TABLEACCESS_DENIED_ERROR',

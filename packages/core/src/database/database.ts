@@ -44,11 +44,7 @@ export type AnyRoot = object & {
   readonly [portsKey]?: 'txbox: pass the pool or root itself, not the result of postgres() or mysql()'
 }
 
-/**
- * Returns the ports of a database that was passed as an option.
- *
- * @throws {InvalidOptionError} when `database` is not a database.
- */
+/** @throws {InvalidOptionError} when `database` is not a database. */
 export function portsOf(where: string, database: unknown): DatabasePorts {
   const ports: unknown =
     typeof database === 'object' && database !== null ? Reflect.get(database, portsKey) : undefined

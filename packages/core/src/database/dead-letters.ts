@@ -26,8 +26,8 @@ export interface DeadLetters {
    * `limit` dead letters, plus any others that have the same id as the last one.
    *
    * @throws {InvalidOptionError} for an unknown or wrong option.
-   * @throws {SchemaError | DatabaseUnavailableError} under the same conditions as `redrive` and `discard`, before
-   *   anything is read or written.
+   * @throws {SchemaError | DatabaseUnavailableError} as do `redrive` and `discard`. After a `SchemaError`, nothing
+   *   was changed.
    */
   list(
     selection?: Omit<DeadLetterSelection, 'ids'> & {

@@ -22,9 +22,9 @@ export interface SqlTransactionOptions {
    *
    * On PostgreSQL the statement has the parameters `$1`, `$2`, …; each value is a text, `null` or a `Buffer`, and the
    * server must determine the types. On MySQL and MariaDB the values are part of the text, and `values` is empty; MySQL
-   * needs the statements as text (`COM_QUERY`), because it prepares no savepoints. A
-   * value in a row must be `null`, a text or a `Buffer`. An error must carry the server's code: `code` (PostgreSQL's
-   * SQLSTATE) or `errno` (the number of MySQL and MariaDB), in itself or in its `cause`.
+   * needs the statements as text (`COM_QUERY`), because it prepares no savepoints. A value in a row must be `null`, a text
+   * or a `Buffer`. An error must carry the server's code: `code` (PostgreSQL's SQLSTATE) or `errno` (the number of MySQL
+   * and MariaDB), in itself or in its `cause`.
    */
   query(text: string, values: readonly (string | Buffer | null)[]): PromiseLike<SqlAnswer>
   /**
@@ -53,7 +53,7 @@ export interface SqlTransaction extends SqlTransactionOptions {
  * await inbox.process(sqlTransaction({ name: 'mine', query: (text, values) => trx.raw(text, values) }), message, handler)
  * ```
  *
- * txbox cannot see what the library sends, so that it asks the server once when a handler has returned. On MySQL and
+ * txbox cannot see what the library sends, so it asks the server once when a handler has returned. On MySQL and
  * MariaDB txbox also asks before and after it writes, and marks the transaction with a savepoint before the handler: some
  * five more statements for a message. Wrap a transaction once if several handlers run in it at the same time.
  *

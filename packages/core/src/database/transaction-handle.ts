@@ -26,7 +26,6 @@ export interface Mysql2ConnectionLike {
   /** A connection of the `mariadb` connector has this method. */
   readonly batch?: never
 }
-/** A connection of the `mariadb` connector. */
 export interface MariadbConnectionLike {
   beginTransaction: Function
   batch: Function
@@ -87,14 +86,13 @@ export interface PgliteTransactionLike {
   rollback: Function
   readonly closed: boolean
 }
-/** A task of pg-promise. */
 export interface PgPromiseTaskLike {
   oneOrNone: Function
   readonly ctx: { readonly inTransaction: boolean }
 }
 
 type Declared = TransactionLibraries[keyof TransactionLibraries]
-// These distribute over the declared libraries, so that no declaration at all gives `never`, which accepts nothing.
+// These types distribute over the declared libraries: without a declaration they are `never`, which accepts nothing.
 type TransactionIn<L> = L extends { tx: infer Tx } ? Tx : never
 type RootIn<L> = L extends { root: infer Root } ? Root : never
 type TransactionByRoot<L, D> = L extends { tx: infer Tx; root: infer Root }
@@ -124,7 +122,7 @@ type KnownTransaction =
 // oxlint-disable-next-line typescript/no-redundant-type-constituents -- `never` until a user declares a library
 export type TransactionHandle = KnownTransaction | TransactionIn<Declared>
 
-/** Some transactions have these members, too, so that what is a known transaction must be tested before. */
+/** Some transactions have these members, too: a type must be compared with the known transactions first. */
 type PoolOrRoot =
   // mysql2 and mariadb
   | { getConnection: unknown }
@@ -202,7 +200,7 @@ export type TransactionOf<D> = [TransactionByRoot<Declared, D>] extends [never]
   : TransactionByRoot<Declared, D>
 
 /*
- * The order matters. Of overloaded methods, TypeScript infers from the last overload only, so that each branch names the
+ * The order matters. Of overloaded methods, TypeScript infers from the last overload only, so each branch names the
  * method whose last overload has the transaction.
  */
 type KnownTransactionOf<D> =

@@ -1,6 +1,6 @@
 import { propertyOf } from './property-of.ts'
 
-/** The search ends after about so many errors: an AggregateError may contain thousands, and a getter may return ever new ones. */
+/** The search ends after about this many errors: an AggregateError may contain thousands, and a getter may create new ones. */
 const MOST_ERRORS = 30
 
 /**
@@ -24,13 +24,12 @@ export function* withCauses(error: unknown, aggregated = 0): Generator<object> {
   }
 }
 
-/** Returns whether `holds` is true for the error or one of its causes. */
 export function isCausedBy(error: unknown, holds: (error: object) => boolean, aggregated = 0): boolean {
   for (const at of withCauses(error, aggregated)) if (holds(at)) return true
   return false
 }
 
-/** Returns the first `errors` of an AggregateError. A list that cannot be read adds nothing. */
+/** Returns an empty list if the list of the error cannot be read. */
 export function aggregatedErrors(error: unknown, most: number): readonly unknown[] {
   const errors = most === 0 ? undefined : propertyOf(error, 'errors')
   try {

@@ -21,7 +21,7 @@ const NUMBERS: ReadonlySet<unknown> = new Set([1021, 1114, 20])
 const NUMBERS_WITH_REASON: ReadonlySet<unknown> = new Set([1030, 3, 1026])
 const NO_SPACE = /\b(?:error|errno|Errcode):? (?:28|122)\b|No space left on device|Disk quota exceeded/i
 
-/** Returns whether this error, or one of its causes, is the report of a database that its disk is full. */
+/** Also looks at the causes of the error. */
 export function isFullDisk(error: unknown): boolean {
   return isCausedBy(error, isFullDiskItself)
 }

@@ -3,14 +3,11 @@ import { nameOf } from '../text/name-of.ts'
 import { aggregatedErrors } from './causes.ts'
 import { propertyOf } from './property-of.ts'
 
-/** The maximum depth of causes that are followed. */
 const CAUSE_LEVELS = 3
-/** The maximum number of errors of one AggregateError that are shown. */
 const AGGREGATED_ERRORS = 5
 /** How much of a message is read beyond the limit, to find the end of a URL that contains a password. */
 const LOOK_AHEAD_CHARACTERS = 1024
 
-/** A parameter of a URL's query whose value is a secret. */
 const SECRET_PARAMETER = /([?&](?:password|passwd|pwd|token|secret)=)[^\s&#]*/gi
 
 /**

@@ -4,7 +4,6 @@ import { readableDuration } from '../text/readable-duration.ts'
 import { readableNumber } from '../text/readable-number.ts'
 import { RepeatedTrouble } from './repeated-trouble.ts'
 
-/** One event as a log line. */
 export interface LogLine {
   readonly level: LogLevel
   /** Plain values only: the error object of a library may hold a payload or a password. */

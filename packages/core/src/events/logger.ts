@@ -11,7 +11,6 @@ export interface Logger {
   error(object: object, text: string): void
 }
 
-/** The severity of a log line. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
 /**

@@ -1,4 +1,4 @@
-/** The maximum number of kinds of trouble that are counted separately; further kinds share one count. */
+/** Further kinds of trouble share one count. */
 const MAX_KINDS = 100
 const OTHER_KINDS = 'other'
 

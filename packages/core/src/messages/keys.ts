@@ -8,7 +8,6 @@ import { nameOf } from '../text/name-of.ts'
 /** The identity of a message: deliveries with the same key are the same message. A string, or several parts. */
 export type Key = string | readonly [string, ...string[]]
 
-/** Extracts the key from a message. */
 export type KeyExtractor<M extends AnyMessage = AnyMessage> = (message: M) => string | readonly string[]
 
 /**

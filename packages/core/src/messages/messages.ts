@@ -41,9 +41,7 @@ export interface NewMessage<P = unknown> {
    * JSON.
    */
   readonly payload: P
-  /**
-   * @default 'application/json', and 'application/octet-stream' for a `Uint8Array`
-   */
+  /** @default 'application/json', and 'application/octet-stream' for a `Uint8Array` */
   readonly contentType?: string | undefined
   /** Names and values are strings, at most 64 KiB in all. */
   readonly headers?: Readonly<Record<string, string>> | undefined
@@ -68,7 +66,7 @@ export interface NewMessage<P = unknown> {
 /**
  * An argument that is one message or several. `M` is its type, from which the result follows. The branch for `never` is
  * where TypeScript infers `M`; a parameter of the type `M` itself would accept an object with unknown fields. `M` must be
- * limited to the same types, so that a double of the method may declare its parameter as one message or an array.
+ * limited to the same types, so that a test double of the method may declare its parameter as one message or an array.
  */
 export type OneOrMore<Message, M extends Message | readonly Message[]> = [M] extends [never]
   ? M

@@ -5,9 +5,7 @@ export interface InboxContext {
   readonly consumer: string
   /** The text of the key, as in the outcome. */
   readonly key: string
-  /**
-   * The same for every delivery of one message to one consumer, and different for all others: 64 hexadecimal digits.
-   */
+  /** The same for every delivery of one message to one consumer, and different for all others: 64 hexadecimal digits. */
   readonly idempotencyKey: string
   /** The number of the attempt within this call of `run`; always 1 in `process`. */
   readonly attempt: number
@@ -22,7 +20,6 @@ export type RunOutcome<R = unknown> =
 
 /** What a consumer needs of an inbox: a handler that runs once for each message, in a transaction that commits with the claim. */
 export interface RunsMessages<Tx, M extends AnyMessage = AnyMessage> {
-  /** The name of the consumer. */
   readonly consumer: string
   /** Handles one message in a new transaction, and commits. Aborting `signal` rolls back. */
   run<N extends M, R>(

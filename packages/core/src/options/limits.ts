@@ -3,13 +3,10 @@
  * every database, so that a message that one database accepts is accepted by all.
  */
 export const LIMITS = {
-  /** The name of a consumer. */
   consumerCharacters: 100,
   /** An inbox key that is longer than this in UTF-8 is stored as its SHA-256. */
   storedKeyBytes: 512,
-  /** Parts of a composite key. */
   keyParts: 32,
-  /** The correlation id of a claim or an outbox message. */
   correlationIdCharacters: 255,
   /** The stored result of a claim, as JSON in UTF-8: 1 MiB. */
   resultBytes: 1_048_576,
@@ -18,7 +15,7 @@ export const LIMITS = {
   orderingKeyCharacters: 255,
   contentTypeCharacters: 255,
   messageIdCharacters: 255,
-  /** The deduplication id of a message: visible ASCII characters. */
+  /** Visible ASCII characters. */
   deduplicationIdCharacters: 128,
   /** All headers that a sender gives one outbox message together, as JSON. */
   headersBytes: 65_536,

@@ -52,7 +52,7 @@ export class OptionChecker {
     return value as number
   }
 
-  /** A duration in milliseconds; fractions are allowed. */
+  /** Fractions are allowed. */
   milliseconds(name: string, bounds: { min: number; max: number; default: number }): number {
     const value = this.#options[name] ?? bounds.default
     if (typeof value !== 'number' || !within(value, bounds)) {

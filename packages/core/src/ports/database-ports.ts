@@ -81,13 +81,10 @@ export interface ConnectedPorts extends DatabasePorts {
    * and one of a receive without an `attempt`, which waits for no lock, within `receiveTimeoutMs`.
    */
   queue(options: { readonly statementTimeoutMs: number; readonly receiveTimeoutMs?: number }): QueueStore
-  /** Returns the store by which a garbage collector finds and removes rows. */
   garbage(): GarbageStore
-  /** Returns the figures and checks for operators. */
   inspection(): InspectionStore
   /** Listens for new messages. Absent when the database cannot notify, or has no connection to listen on. */
   listen?(sleeper: Sleeper): WakeUps
-  /** Listens for new messages of a queue, as `listen` does. */
   listenToQueue?(queue: string, sleeper: Sleeper): WakeUps
   /**
    * Returns a lease store with its own connection; the caller must `close` the store. A statement without an answer within

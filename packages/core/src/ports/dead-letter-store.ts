@@ -9,7 +9,6 @@ export interface DeadLetter {
   /** The time of `publish`, by the database's clock. */
   readonly createdAt: Date
   readonly deadAt: Date
-  /** The number of attempts. */
   readonly attempts: number
   /** The reason of the last refusal. */
   readonly error: string
@@ -32,7 +31,6 @@ export interface ParkedMessage {
   readonly createdAt: Date
   /** When the relay tries the message again; absent when the message waits behind another message of its key. */
   readonly dueAt?: Date
-  /** The number of attempts. */
   readonly attempts: number
   /** The reason of the last refusal; empty for a message that was never tried. */
   readonly error: string
@@ -59,7 +57,6 @@ export interface DeadLetterFilter {
   readonly topic: string | undefined
   readonly type: string | undefined
   readonly key: string | undefined
-  /** Only messages after this position. */
   readonly after: DeadLetterPosition | undefined
 }
 

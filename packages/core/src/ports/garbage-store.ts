@@ -1,6 +1,5 @@
 /** The result of one batch. */
 export interface Removal {
-  /** The number of rows that this batch removed. */
   readonly removed: number
   /** Whether there may be more rows to remove now. */
   readonly more: boolean
@@ -35,7 +34,6 @@ export interface GarbageStore {
     from: string | undefined,
     retentionMs: number,
   ): Promise<Removal | 'timed-out'>
-  /** The same for dead letters of stored queues. */
   removeQueueDeadLetters(
     limit: number,
     from: string | undefined,
@@ -48,9 +46,7 @@ export interface GarbageStore {
   removeHandled(limit: number, from: string | undefined): Promise<Removal | 'timed-out'>
   /** Removes records of redrives that are older than `retentionMs`, even if the messages still exist. */
   removeRedrives(limit: number, from: string | undefined, retentionMs: number): Promise<Removal | 'timed-out'>
-  /**
-   * Removes dead letters of version buffers that died more than `retentionMs` ago. Waiting messages and positions stay.
-   */
+  /** Removes dead letters of version buffers that died more than `retentionMs` ago. Waiting messages and positions stay. */
   removeBufferedDeadLetters(
     limit: number,
     from: string | undefined,

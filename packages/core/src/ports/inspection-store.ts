@@ -2,7 +2,6 @@
 export interface BlockingKey {
   readonly key: string
   readonly topic: string
-  /** The message that was refused. */
   readonly id: string
   readonly attempts: number
   /** The number of messages that wait behind the refused message. */
@@ -28,7 +27,7 @@ export interface BoundedCount {
 /** The state of all tables at one moment. */
 export interface StatusFigures {
   readonly backlog: BoundedCount
-  /** The age of the oldest message in the backlog. */
+  /** The age of the oldest message in the backlog; `undefined` if the backlog is empty. */
   readonly oldestMs: number | undefined
   readonly parked: BoundedCount
   readonly scheduled: BoundedCount
@@ -49,7 +48,6 @@ export interface StatusFigures {
     | undefined
 }
 
-/** The messages of a stored queue at one moment. */
 export interface QueueFigures {
   readonly name: string
   /** The number of messages that can be received now. */
@@ -65,13 +63,11 @@ export interface QueueFigures {
   readonly dead: BoundedCount
 }
 
-/** The rows that a garbage collector would remove. */
 export interface CollectableFigures {
   /** Expired claims. */
   readonly inbox: BoundedCount
   /** Dead letters of the outbox and of stored queues. */
   readonly deadLetters: BoundedCount
-  /** Records of redrives. */
   readonly redrives: BoundedCount
   /** Dead letters of version buffers. */
   readonly bufferedDeadLetters: BoundedCount
@@ -93,9 +89,7 @@ export interface StuckKey {
 
 /** How far the relay is behind: the size and the age of the outbox. */
 export interface Lag {
-  /** The number of messages in the outbox. */
   readonly backlog: BoundedCount
-  /** The age of the oldest message in the outbox. */
   readonly oldestMs: number | undefined
 }
 
@@ -109,7 +103,6 @@ export interface Finding {
    */
   readonly verdict: 'ok' | 'note' | 'warning' | 'problem'
   readonly found: string
-  /** What to do. */
   readonly advice?: string | undefined
 }
 

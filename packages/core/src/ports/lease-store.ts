@@ -13,7 +13,6 @@ export interface Lease {
   readonly inFlight: string | undefined
 }
 
-/** The holder of a lease. */
 export interface LeaseHolder {
   readonly name: string
   readonly owner: string
@@ -40,9 +39,7 @@ export interface LeaseStore {
   release(leases: readonly Lease[], cutOff?: ReadonlySet<Lease>): Promise<void>
   /** Returns the holders of unexpired leases whose names start with `prefix`. */
   holders(prefix: string): Promise<readonly LeaseHolder[]>
-  /**
-   * Deletes leases whose names start with `prefix` and that had no holder for `olderThanMs`. Their terms start again.
-   */
+  /** Deletes leases whose names start with `prefix` and that had no holder for `olderThanMs`. Their terms start again. */
   sweep(prefix: string, olderThanMs: number): Promise<void>
   /** Closes the connection. The store stays usable: the next call opens another connection. */
   close(): Promise<void>

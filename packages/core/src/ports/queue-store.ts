@@ -13,9 +13,7 @@ export interface QueueReceipt {
 
 /** A message that `receive` hands out. The topic is the name of the queue. */
 export interface QueueMessage extends EncodedMessage, QueueReceipt {
-  /**
-   * The number of receives, including this one. Receives that were given back with `counted: false` are not included.
-   */
+  /** The number of receives, including this one. Receives that were given back with `counted: false` are not included. */
   readonly receives: number
   /** The time of `send`, by the database's clock. */
   readonly createdAt: Date
@@ -39,7 +37,6 @@ export interface ReceiveRequest {
   readonly maxReceives: number
   /** Whether the returned messages are removed by the same transaction, so that they are handled at most once. */
   readonly remove: boolean
-  /** Makes the receive repeatable. */
   readonly attempt: ReceiveAttempt | undefined
   /**
    * Called for each message that this receive has made a dead letter, after the commit, with the error that the dead letter
@@ -102,24 +99,16 @@ export interface QueueStore {
    */
   extend(receipts: readonly QueueReceipt[], visibilityTimeoutMs: number): Promise<readonly boolean[]>
   /**
-   * Like `extend`, but waits for a transaction that has settled the message, and is also for a receipt whose visibility
+   * Like `extend`, but waits for a transaction that has settled the message, and also works for a receipt whose visibility
    * timeout is over, as long as no other receiver has taken the message and it was not put back. Only for a caller whose
    * own transaction had settled the message in time, and was rolled back.
    *
    * @returns whether the message still had the receipt.
    */
   renew(session: Session | undefined, receipt: QueueReceipt, visibilityTimeoutMs: number): Promise<boolean>
-  /**
-   * Gives the message back: it becomes visible again after a pause.
-   *
-   * @returns whether the receipt was valid.
-   */
+  /** Gives the message back: it becomes visible again after a pause. @returns whether the receipt was valid. */
   giveBack(receipt: QueueReceipt, giveback: Giveback): Promise<boolean>
-  /**
-   * Makes the message a dead letter; the next message of its key becomes visible.
-   *
-   * @returns whether the receipt was valid.
-   */
+  /** Makes the message a dead letter; the next message of its key becomes visible. @returns whether the receipt was valid. */
   bury(queue: string, receipt: QueueReceipt, error: string): Promise<boolean>
   /**
    * Removes at most `limit` messages that are not in flight, including scheduled messages. Dead letters are kept. Also

@@ -1,7 +1,6 @@
 import type { Lease } from './lease-store.ts'
 import type { EncodedMessage } from './outbox-store.ts'
 
-/** A message in the backlog. */
 export interface BacklogMessage extends EncodedMessage {
   /** The number of the message in its shard's outbox, or its place among the parked messages. Exact beyond 2^53. */
   readonly seq: bigint
@@ -54,7 +53,6 @@ export interface Refusal {
   readonly suspect: boolean
 }
 
-/** The results of messages from the outbox. */
 export interface OutboxSettlement {
   readonly accepted: readonly BacklogRow[]
   readonly refused: readonly Refusal[]
@@ -62,7 +60,6 @@ export interface OutboxSettlement {
   readonly behind: readonly { readonly row: BacklogRow; readonly suspect: boolean }[]
 }
 
-/** The results of parked messages. */
 export interface ParkedSettlement {
   readonly accepted: readonly BacklogRow[]
   readonly refused: readonly Refusal[]
@@ -138,8 +135,7 @@ export interface RelayStore {
    */
   work(shards: readonly number[]): Promise<readonly ShardWork[]>
   /**
-   * Records a note about the messages in flight if the lease is still held under its term; `undefined` removes the
-   * note.
+   * Records a note about the messages in flight if the lease is still held under its term; `undefined` removes the note.
    *
    * @returns whether the lease is still held.
    */

@@ -29,7 +29,7 @@ export interface DeadLettered<P = unknown> {
   readonly message: InboxMessage<P>
   /** How often the message was delivered, from 1. */
   readonly deliveries: number
-  /** The reason. A stored queue gives a `PermanentError` with the error that the dead letter keeps. */
+  /** A stored queue gives a `PermanentError` with the error that the dead letter keeps. */
   readonly error: unknown
 }
 

@@ -6,7 +6,6 @@ export interface VersionChain {
   readonly key: string
 }
 
-/** The state of a chain. */
 export interface ChainPosition {
   /** The version that the chain has reached: 64 bits, signed. */
   readonly version: bigint
@@ -35,7 +34,6 @@ export interface WaitingChange {
   readonly payload: string
 }
 
-/** A change that became a dead letter. */
 export interface DeadChange extends WaitingChange {
   readonly key: string
   readonly reason: string

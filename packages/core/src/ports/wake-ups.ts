@@ -3,7 +3,6 @@
  * polls.
  */
 export interface WakeUps {
-  /** Ends the subscription. */
   close(): void
 }
 

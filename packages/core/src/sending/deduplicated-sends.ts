@@ -23,7 +23,6 @@ export interface SendOutcome {
   readonly duplicate: boolean
 }
 
-/** The result of {@link claimSends}. */
 interface SendClaims {
   /** The outcomes in the order of the sends. */
   readonly outcomes: readonly SendOutcome[]

@@ -37,7 +37,6 @@ export type DeduplicationRules = {
   readonly [N in keyof DeduplicationOptions]-?: DeduplicationOptions[N] & {}
 }
 
-/** The header that carries a message's deduplication id to its consumer. */
 export const DEDUPLICATION_HEADER = 'deduplication-id'
 
 /**
@@ -48,7 +47,7 @@ export const SENDS_CONSUMER = '@publish'
 
 /** The method that sends messages, and the place of its history. */
 export interface SendHistory {
-  /** The name of the method. Each error message begins with it. */
+  /** Each error message begins with this name. */
   readonly where: 'publish' | 'send'
   /** The consumer whose claims are the history. */
   readonly consumer: string
@@ -77,8 +76,6 @@ export interface SendIdentity {
 }
 
 /**
- * Returns the identity of a send.
- *
  * Ids and hashes of content share one name space: an id that is the SHA-256 of another message's content, in
  * hexadecimal, names that message.
  *

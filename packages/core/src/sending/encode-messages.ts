@@ -33,9 +33,8 @@ const LATEST_DELIVERY_MS = Date.UTC(9999, 11, 31)
 
 let lastUnkeyedShard = 0
 
-/** The call that sends messages. */
 export interface SendingCall {
-  /** The name of the method, with which every error begins. */
+  /** Each error message begins with this name. */
   readonly where: 'publish' | 'send'
   /** The topic of all messages, if the messages themselves have none. */
   readonly topic?: string
@@ -70,7 +69,6 @@ function refuseTooMuch({ where }: SendingCall, messages: number, bytes: number):
   )
 }
 
-/** Checks and encodes the messages of one call, one by one. */
 class MessageEncoder {
   readonly #call: SendingCall
 
@@ -211,12 +209,12 @@ function describe(value: unknown): string {
   try {
     return value instanceof Date ? value.toISOString() : nameOf(value)
   } catch {
-    // It is not a date, whatever its prototype is, or it is an invalid one.
+    // The value only has the prototype of a Date, or is an invalid Date.
     return nameOf(value)
   }
 }
 
-/** Returns the shard of a key. Messages without a key are distributed over all shards in turn. */
+/** Messages without a key are distributed over all shards in turn. */
 export function shardOf(key: string | undefined): number {
   if (key === undefined) return (lastUnkeyedShard = (lastUnkeyedShard + 1) % SHARDS)
   return crc32(key) % SHARDS

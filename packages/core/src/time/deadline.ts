@@ -2,7 +2,6 @@ import { within } from './within.ts'
 
 /** A deadline that can be brought forward, and never back. Before the first call of `within` there is none. */
 export class Deadline {
-  /** Resolves when the time has come. */
   readonly passed: Promise<void>
   readonly #pass: () => void
   #at = Infinity
@@ -14,7 +13,6 @@ export class Deadline {
     this.#pass = resolve
   }
 
-  /** The time left, in milliseconds. */
   get leftMs(): number {
     return Math.max(0, this.#at - performance.now())
   }

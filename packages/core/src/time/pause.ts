@@ -1,4 +1,4 @@
-/** Waits for this time. Resolves early when the signal is aborted. */
+/** Resolves early when the signal is aborted. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted === true) return Promise.resolve()
   return new Promise((resolve) => {

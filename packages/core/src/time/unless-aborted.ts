@@ -1,6 +1,6 @@
 /**
- * Waits for `work`, but rejects with the signal's reason if the signal is aborted first. Whatever comes of `work`
- * afterwards is ignored.
+ * Waits for `work`, but rejects with the signal's reason if the signal is aborted first. A later result or
+ * error of `work` is ignored.
  *
  * @param mayLeave is called when the signal is aborted, and returns whether to stop waiting for `work`.
  */

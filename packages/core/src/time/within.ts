@@ -1,6 +1,6 @@
 /**
- * Waits for `work`, but not longer than `ms`: then the result is that of `late`, which may throw. Whatever comes of
- * `work` afterwards is ignored.
+ * Waits for `work`, but not longer than `ms`: then the result is that of `late`, which may throw. A later result
+ * or error of `work` is ignored.
  *
  * @param how `ref: false` lets the process end although `work` has not.
  */

@@ -62,7 +62,6 @@ export class LeaseKeeper {
     return Math.min(this.#settings.leaseMs / 3, 1000)
   }
 
-  /** The idle shards that may be worked on now. */
   idle(): readonly HeldShard[] {
     return [...this.#held.values()].filter((held) => held.isIdle)
   }
@@ -78,9 +77,7 @@ export class LeaseKeeper {
     return this.#held.get(shard)?.isAtWork === true || this.#unfinished.has(shard)
   }
 
-  /**
-   * One round: renews leases, counts the relays, and takes or gives away shards. The next round repeats what failed.
-   */
+  /** One round: renews leases, counts the relays, and takes or gives away shards. The next round repeats what failed. */
   async round(): Promise<void> {
     try {
       await within(this.#round(), this.#settings.leaseMs / 3, tooSlow)
@@ -108,9 +105,7 @@ export class LeaseKeeper {
     this.#lose(held, held.isTrusted ? 'taken' : 'expired')
   }
 
-  /**
-   * Acquires no more shards and releases the idle ones; {@link rest} releases the others as they become idle.
-   */
+  /** Acquires no more shards and releases the idle ones; {@link rest} releases the others as they become idle. */
   async stop(): Promise<void> {
     this.#isStopping = true
     for (const held of this.#held.values()) held.leave()
@@ -165,7 +160,6 @@ export class LeaseKeeper {
     for (const held of await this.#take(abandoned, abandoned.length)) this.#share.addExtra(held.shard)
   }
 
-  /** @returns the shards that were taken. */
   async #take(shards: readonly number[], limit: number): Promise<readonly HeldShard[]> {
     const isFree = (shard: number): boolean => !this.#held.has(shard) && !this.#unfinished.has(shard)
     const names = [...SHARD_OF].flatMap(([name, shard]) =>

@@ -12,7 +12,6 @@ import type { RelayEvents } from './relay.ts'
 
 const OUTAGE = 'unavailable'
 
-/** The events and the log of one relay. */
 export interface RelayLog {
   readonly events: EventListeners<RelayEvents>
   started(): void

@@ -14,7 +14,6 @@ import type { RelayEvents, RelayOptions } from './relay.ts'
 
 const MIB = 1_048_576
 
-/** The options of a relay, checked and complete. */
 export interface RelaySettings {
   readonly ports: ConnectedPorts
   readonly leases: LeaseStore

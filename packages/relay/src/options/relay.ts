@@ -47,8 +47,9 @@ export interface RelayOptions {
   pollIntervalMs?: { min: number; max: number } | undefined
   /**
    * `'notify'`: the relay also polls as soon as a transaction of an outbox with `notify: true` commits. PostgreSQL
-   * only; uses a separate connection. While this connection is broken, the relay still polls at intervals. @default
-   * 'poll'
+   * only; uses a separate connection. While this connection is broken, the relay still polls at intervals.
+   *
+   * @default 'poll'
    */
   wakeup?: 'poll' | 'notify' | undefined
   /**
@@ -84,7 +85,7 @@ export interface RelayOptions {
    * @default 60_000
    */
   publishTimeoutMs?: number | undefined
-  /** Stops the relay. */
+  /** Aborting the signal stops the relay, as `stop()` does. */
   signal?: AbortSignal | undefined
 }
 
@@ -115,6 +116,6 @@ export interface Relay extends AsyncDisposable {
   drain(): Promise<{ published: number; parked: number; deadLettered: number }>
   /** Resolves when the relay has stopped; rejects only if the relay cannot continue. */
   readonly stopped: Promise<void>
-  /** Calls `listener` for each event. @returns a function that ends the subscription. */
+  /** @returns a function that removes the listener. */
   on<E extends keyof RelayEvents>(event: E, listener: (event: RelayEvents[E]) => void): () => void
 }

@@ -21,7 +21,6 @@ export class EmptyShards {
     this.#seenAt.clear()
   }
 
-  /** The shards that have not been seen empty since then. */
   unseenSince(since: number): readonly number[] {
     return ALL.filter((shard) => (this.#seenAt.get(shard) ?? -1) < since)
   }

@@ -4,9 +4,9 @@ import { pause } from '@txbox/core/internal'
 const NOTIFIED_POLL_MS = 2
 /**
  * Under a steady load the poller waits longer before a poll, so that more messages share one poll, one read and one
- * settlement. With 16 producers that commit single messages, 1000 messages per second took 0.47 queries per message
- * instead of 1.56. Up to 200 messages per second the poller does not wait, so that latency stays the same; beyond 1000
- * per second the wait shrinks, because the same number of messages arrives in a shorter time.
+ * settlement. Up to 200 messages per second the poller does not wait, so that latency stays the same; beyond 1000 per
+ * second the wait shrinks, because the same number of messages arrives in a shorter time. Measured: a third of the
+ * queries at 1000 messages per second.
  */
 const GATHER = { fromRate: 200, atRate: 1000, ms: 95 } as const
 
@@ -21,7 +21,6 @@ export class PollPace {
   /** Ends the wait in progress; each wait that ended early is followed by another controller. */
   #woken = new AbortController()
   #lookedAt = -Infinity
-  /** The time of the last notification, on the monotonic clock. */
   #newsAt = -Infinity
   #stopped = false
   /** Messages that were published in about the last second; a message counts less the longer ago it was published. */

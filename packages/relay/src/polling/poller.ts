@@ -6,10 +6,8 @@ import type { LeaseKeeper } from '../leases/lease-keeper.ts'
 import type { EmptyShards } from './empty-shards.ts'
 import type { PollPace } from './poll-pace.ts'
 
-/** The pauses after failures of the database. */
 const DATABASE_PAUSES = exponentialBackoff({ minMs: 100, maxMs: 5000, attempts: 1000 })
 
-/** The results of a relay so far. */
 export interface Counts {
   readonly published: number
   readonly parked: number
@@ -76,7 +74,6 @@ export class Poller {
     this.#drains--
   }
 
-  /** Must be called when messages have been settled. */
   settled({ published, parked, deadLettered }: Counts): void {
     this.#counts = {
       published: this.#counts.published + published,

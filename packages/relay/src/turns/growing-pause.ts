@@ -1,4 +1,3 @@
-/** In milliseconds. */
 const SHORTEST_MS = 100
 const LONGEST_MS = 60_000
 

@@ -26,7 +26,6 @@ interface BatchResults {
   readonly unreadable: readonly BacklogMessage[]
 }
 
-/** The parts that the calls of the publisher need. */
 export interface CallTools {
   readonly publisher: Publisher
   readonly publishTimeoutMs: number
@@ -86,7 +85,6 @@ export class InFlightBatch {
     return this.#hasEnded
   }
 
-  /** The number of calls of the publisher so far. */
   get calls(): number {
     return this.#calls
   }
@@ -204,7 +202,6 @@ export class InFlightBatch {
   }
 }
 
-/** A message of the backlog as a publisher receives it. */
 class PublishableMessage implements OutboxMessage {
   readonly id: string
   readonly topic: string

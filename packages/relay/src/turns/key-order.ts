@@ -2,7 +2,6 @@ import type { PublishResult, Publisher } from '@txbox/core'
 import type { BacklogMessage } from '@txbox/core/ports'
 import { oneLine } from '@txbox/core/internal'
 
-/** The index of a predecessor that does not exist. */
 const NO_PREDECESSOR = -1
 
 /**
@@ -38,7 +37,6 @@ export class PublishQueue {
     return this.#due.length === 0
   }
 
-  /** Takes the due messages out of the queue, to publish them now. */
   take(): readonly BacklogMessage[] {
     if (this.#hasScheduled) return this.#takeSome()
     const due = this.#due

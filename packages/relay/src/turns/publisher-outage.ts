@@ -1,9 +1,8 @@
-/** The first pause and the longest pause, in milliseconds. */
 const SHORTEST_PAUSE_MS = 70
 const LONGEST_PAUSE_MS = 2000
 /** A pause as a share of the outage so far: the relay finds the broker again within half the length of the outage. */
 const SHARE_OF_OUTAGE = 0.4
-/** How long other shards wait for the result of the probe, the call that tests whether the outage is over. In ms. */
+/** How long other shards wait for the result of the probe, the call that tests whether the outage is over. */
 const PROBE_MS = 1000
 /** A probe that fails within this time costs little: then each other shard may be the probe once before the pause ends. */
 const QUICK_PROBE_MS = 100

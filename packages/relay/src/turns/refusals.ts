@@ -24,7 +24,6 @@ export interface Refused {
   readonly error: unknown
 }
 
-/** The parts that decide about a rejected message. */
 interface RefusalTools {
   readonly retry: RetryPolicy
   readonly events: EventListeners<RelayEvents>
@@ -43,7 +42,7 @@ export function refuse(message: BacklogMessage, rejection: Rejection, tools: Ref
   return refusedFor(message, { attempts, error, retryInMs })
 }
 
-/** The refusal of a message that gives up without another attempt. */
+/** Makes the message a dead letter. Counts no attempt. */
 export function giveUp(message: BacklogMessage, reason: string): Refused {
   return refusedFor(message, {
     attempts: message.attempts,
@@ -129,7 +128,6 @@ function refusedFor(
   }
 }
 
-/** Adds an error to the stored list of a message's last errors. */
 function withError(stored: string | undefined, error: object): string {
   let list: unknown
   try {

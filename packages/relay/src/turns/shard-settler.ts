@@ -10,7 +10,6 @@ import type { TurnTools } from './turn-tools.ts'
 
 const NO_RESULTS: Results = { accepted: [], refused: [], behind: [], batch: undefined, isLast: true }
 
-/** Results that are not settled yet. */
 interface Unsettled extends Results {
   /** The settlement of parked messages; without it, the results are those of messages of the outbox. */
   readonly parked: ParkedSettlement | undefined
@@ -155,7 +154,6 @@ export class ShardSettler {
     if (isUnanswered(error) || isLost) this.abandon()
   }
 
-  /** Emits the events of settled messages and counts them. */
   #emit({ accepted, refused, behind, batch }: Results): void {
     const { events, poller } = this.#tools
     const deadLettered = refused.length === 0 ? 0 : reportRefused(refused, events)

@@ -1,6 +1,4 @@
-/**
- * Admits one suspect at a time in the whole process, so that a crash is counted for the suspect that was being tried.
- */
+/** Admits one suspect at a time in the whole process, so that a crash is counted for the suspect that was being tried. */
 export class SuspectLane {
   #holder: object | undefined
   readonly #waiting = new Set<() => void>()

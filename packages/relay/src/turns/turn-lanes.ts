@@ -50,9 +50,7 @@ export class TurnLanes implements ShardLanes {
     this.add(held)
   }
 
-  /**
-   * Must be called when a lease is lost. Resolves when the calls of the shard have ended; their results are ignored.
-   */
+  /** Must be called when a lease is lost. Resolves when the calls of the shard have ended; their results are ignored. */
   async abandon(held: HeldShard): Promise<void> {
     const turns = this.#shards.get(held)
     this.#shards.delete(held)

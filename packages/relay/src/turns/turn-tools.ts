@@ -16,6 +16,5 @@ export interface TurnTools extends CallTools {
   readonly empty: EmptyShards
   /** Parked messages are read at least this often, no matter how many messages the outbox has. */
   readonly lookAfterMs: number
-  /** How often the worker looks for keys whose head was deleted by hand, in milliseconds. */
   readonly healAfterMs: number
 }
