@@ -2,8 +2,8 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { attemptsOnConflict } from '../../packages/core/src/time/attempts-on-conflict.ts'
 
 const pauses: number[] = []
-vi.mock('node:timers/promises', () => ({
-  setTimeout: async (ms: number) => void pauses.push(ms),
+vi.mock('../../packages/core/src/time/pause.ts', () => ({
+  pause: async (ms: number) => void pauses.push(ms),
 }))
 beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0.5))
 afterEach(() => {
