@@ -95,7 +95,7 @@ export function mysql(options: MysqlOptions & { db?: object | undefined } = {}):
   })
 }
 
-/** Adds the engine to the database object. The engine is 'mysql' until the server has been asked. */
+/** The engine is 'mysql' until the server has been asked. */
 function withEngine<T extends object>(
   known: Known,
   rest: T,
@@ -141,7 +141,7 @@ function detachedPorts(tables: Tables, resolver: Resolver): Detached {
   async function bindFirst(handle: unknown): Promise<Session> {
     const session = await bind(resolver, handle, undefined)
     session.server = known.server ?? (await ask(session))
-    // Set last: a call that needs not ask must not overtake an earlier one on the same connection.
+    // Set last: a call that does not have to ask must not overtake an earlier call on the same connection.
     known.server = session.server
     return session
   }

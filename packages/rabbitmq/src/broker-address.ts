@@ -1,7 +1,6 @@
 import { InvalidOptionError } from '@txbox/core'
 import { oneLine, type OptionChecker } from '@txbox/core/internal'
 
-/** The maximum length of an address. */
 const URL_CHARACTERS = 8192
 
 /**
@@ -17,7 +16,7 @@ export interface BrokerAddress {
   readonly name: string
 }
 
-/** Reads the option `url`. Error messages never show the URL, which may contain a password. */
+/** Error messages never show the URL, which may contain a password. */
 export function brokerAddress(check: OptionChecker): BrokerAddress {
   const url = check.text('url', { max: URL_CHARACTERS })
   if (!URL.canParse(url)) {

@@ -6,7 +6,6 @@ import { ConfirmingChannel } from './confirming-channel.ts'
 import { connectBroker, type ConnectSettings } from './connect-broker.ts'
 import { reasonOf, replyCodeOf } from './reason-of.ts'
 
-/** How long closing the connection may take, in milliseconds. */
 const CLOSE_TIMEOUT_MS = 2000
 
 /**
@@ -78,7 +77,6 @@ export class BrokerConnection {
     })
   }
 
-  /** Whether the connection or its channel has failed. */
   get failed(): boolean {
     return this.#failure !== undefined || this.channel.failure !== undefined
   }

@@ -48,7 +48,7 @@ export class BrokerDelivery<P> implements Delivery<P> {
     return this.#lost.signal
   }
 
-  /** The number of the delivery on its channel. */
+  /** Counts the deliveries of the channel. */
   get tag(): number {
     return this.#raw.fields.deliveryTag
   }
@@ -84,7 +84,7 @@ export class BrokerDelivery<P> implements Delivery<P> {
   }
 }
 
-/** Reads the number of earlier deliveries. @returns 0 if the header is not a positive whole number. */
+/** @returns 0 if the header is not a positive whole number. */
 function countOf(header: unknown): number {
   const earlier = Number(header)
   return Number.isSafeInteger(earlier) && earlier > 0 ? earlier : 0

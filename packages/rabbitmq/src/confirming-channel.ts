@@ -8,10 +8,8 @@ import { brokersReasonOf, replyCodeOf } from './reason-of.ts'
 import { ReusedHeaders } from './reused-headers.ts'
 import { Unconfirmed } from './unconfirmed.ts'
 
-/** The broker's answer for one message. */
 export type ConfirmResult = 'confirmed' | 'refused' | 'unroutable'
 
-/** The sender of a message, which receives the broker's answer. */
 export interface Sender {
   /**
    * Called once for each message, unless the channel fails.
@@ -32,9 +30,7 @@ interface InFlight {
   returned: boolean
 }
 
-/**
- * The maximum number of messages in flight. More messages do not make the broker faster, but delay its answers.
- */
+/** More messages do not make the broker faster, but delay its answers. */
 const MOST_IN_FLIGHT = 2000
 
 /** Larger than each header frame that the client writes: headers have at most 64 KiB. */
@@ -96,7 +92,6 @@ export class ConfirmingChannel {
     channel.on('close', () => queueMicrotask(() => this.fail(this.#closedByBroker())))
   }
 
-  /** The error that ended the channel. */
   get failure(): BrokerUnavailableError | undefined {
     return this.#failure
   }
@@ -106,12 +101,11 @@ export class ConfirmingChannel {
     return this.#refusal
   }
 
-  /** When the broker last answered for a message. */
+  /** On the monotonic clock. */
   get answeredAt(): number {
     return this.#answeredAt
   }
 
-  /** The messages in flight of each routing key. */
   get byKey(): Pick<InFlightByKey, 'hasRoomFor' | 'waitingSince' | 'unansweredSince'> {
     return this.#byKey
   }
@@ -126,7 +120,7 @@ export class ConfirmingChannel {
     return this.#full || this.#inFlight.size >= MOST_IN_FLIGHT
   }
 
-  /** For a sender that may not send now, or has just received an answer. */
+  /** Calls `resume` of the sender when there may be room again. */
   wait(sender: Sender): void {
     this.#waiting.add(sender)
   }
@@ -157,7 +151,7 @@ export class ConfirmingChannel {
     this.#byKey.sent(routingKey)
   }
 
-  /** The broker would close the connection, and with it end all messages in flight. */
+  /** For a larger frame, the broker would close the connection, and with it end all messages in flight. */
   #checkHeaderFrame(message: OutgoingMessage): void {
     if (this.#frameMax >= LARGEST_HEADER_FRAME) return
     const bytes = headerFrameBytes(message)

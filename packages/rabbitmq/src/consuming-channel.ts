@@ -4,7 +4,7 @@ import type { Channel, ChannelModel, ConsumeMessage } from 'amqplib'
 import { BrokerDelivery, type Acknowledgement } from './broker-delivery.ts'
 import { reasonOf } from './reason-of.ts'
 
-/** How long each step of closing may take, in milliseconds. */
+/** How long each step of closing may take. */
 const CLOSE_TIMEOUT_MS = 2000
 
 /**
@@ -58,7 +58,6 @@ export class ConsumingChannel<P> implements OpenSource<P> {
     }
   }
 
-  /** Subscribes to the queue. */
   async consume(queue: string): Promise<void> {
     await this.#channel.prefetch(this.#prefetch)
     const { consumerTag } = await this.#channel.consume(queue, (raw) => this.#received(raw))

@@ -4,11 +4,7 @@ import { decodePayload, oneLine, payloadForm } from '@txbox/core/internal'
 /** Values of `content-encoding` that do not mean compression: some clients put the charset there. */
 const PLAIN = /^(|identity|binary|[78]bit|utf-?8|us-ascii)$/i
 
-/**
- * The body of a delivery, by its content type.
- *
- * @throws {InvalidMessageError} when the body does not match the content type.
- */
+/** @throws {InvalidMessageError} when the body does not match its content type. */
 export function deliveryPayload(
   id: string,
   content: Uint8Array,

@@ -2,7 +2,6 @@ import type { OutboxMessage, PublishResult } from '@txbox/core'
 
 const SKIPPED: PublishResult = { status: 'skipped' }
 
-/** The index of a message that does not exist. */
 const NO_MESSAGE = -1
 
 /**

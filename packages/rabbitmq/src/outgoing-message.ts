@@ -1,7 +1,6 @@
 import { PermanentError, type OutboxMessage } from '@txbox/core'
 import { oneLine } from '@txbox/core/internal'
 
-/** The header that carries a message's ordering key. */
 export const KEY_HEADER = 'txbox-key'
 
 /** The maximum length of a short string of AMQP 0-9-1. */

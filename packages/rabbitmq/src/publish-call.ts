@@ -40,7 +40,6 @@ export class PublishCall implements Sender {
   #begun = 0
   /** The places of the messages whose routing keys have enough messages in flight, by routing key. */
   readonly #held = new Map<string, number[]>()
-  /** The places of the messages in flight. */
   readonly #inFlight = new Set<number>()
   /** Whether the call has ended: from then on no message is sent, even if more answers arrive. */
   #over = false

@@ -16,13 +16,13 @@ import { SharedConnection } from './shared-connection.ts'
 import { StuckKeys } from './stuck-keys.ts'
 import { tlsSettings, type RabbitmqTlsOptions } from './tls-settings.ts'
 
-/** An hour, in milliseconds. */
+/** An hour. */
 const LONGEST_TIMEOUT_MS = 3_600_000
 
 /** RabbitMQ's own upper bound of max_message_size: 512 MiB. */
 const LARGEST_MESSAGE_BYTES = 536_870_912
 
-/** A channel that has not answered for this long is blocked, if the broker answers on another channel. In milliseconds. */
+/** A channel that has not answered for this long is blocked, if the broker answers on another channel. */
 const BLOCKED_AFTER_MS = 1000
 
 /** The maximum number of messages of a call that are sent at the same time on channels of their own. */

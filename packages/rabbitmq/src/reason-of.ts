@@ -22,7 +22,7 @@ export function brokersReasonOf(error: unknown): string {
   return (/with message "(.*)"/s.exec(text)?.[1] ?? text).replace(/[.\s]+$/, '')
 }
 
-/** Returns the reply code of AMQP, if the broker sent one. */
+/** Undefined if the broker sent no reply code. */
 export function replyCodeOf(error: unknown): number | undefined {
   const code = propertyOf(error, 'code')
   return typeof code === 'number' ? code : undefined

@@ -4,14 +4,13 @@ type Headers = Readonly<Record<string, string>>
  * One object for the headers of all messages, one after another. The client makes the headers the prototype of another
  * object, which is expensive the first time and cheap later. The client reads the headers before `publish` returns.
  *
- * With an object for each message, a drain into RabbitMQ took 1.17 of the relay's CPU time (median of 9 rounds of 50,000 messages
- * side by side). The rate was the same, because the broker on the same machine was the limit.
+ * Measured: with an object for each message, the relay took 1.17 times the CPU time.
  */
 export class ReusedHeaders {
   #names: readonly string[] = []
   #object: Record<string, string> = {}
 
-  /** Returns an object with these headers, which is valid until the next call. */
+  /** The object is valid until the next call. */
   of(headers: Headers): Headers {
     const names = Object.keys(headers)
     if (equal(names, this.#names)) {

@@ -1,4 +1,4 @@
-/** How long no message of a stuck key is sent: as long as the relay parks a rejected message. In milliseconds. */
+/** How long no message of a stuck key is sent: as long as the relay parks a rejected message. */
 const PAUSE_MS = 30_000
 
 /** Above this number, the suspects are forgotten, because their keys may be out of use. */

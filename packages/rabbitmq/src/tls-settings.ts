@@ -18,7 +18,6 @@ export interface RabbitmqTlsOptions {
 
 const NAMES = ['ca', 'cert', 'key', 'passphrase', 'servername'] as const
 
-/** Reads the option `tls`. */
 export function tlsSettings(check: OptionChecker, tls: RabbitmqTlsOptions | undefined): RabbitmqTlsOptions {
   if (tls === undefined) return {}
   if (typeof tls !== 'object' || tls === null || Object.keys(tls).some((name) => !isName(name))) {

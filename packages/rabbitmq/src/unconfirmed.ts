@@ -52,7 +52,7 @@ export class Unconfirmed<T> {
     return matching
   }
 
-  /** Removes all entries. The count of tags continues. */
+  /** The count of tags continues. */
   clear(): void {
     this.#entries.fill(undefined)
     this.#size = 0

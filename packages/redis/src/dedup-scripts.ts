@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto'
 
-/** A Lua script with its name for EVALSHA. */
 export interface Script {
   readonly text: string
   readonly sha: string

@@ -17,7 +17,6 @@ export interface NodeRedisClient {
 /** A connected client of ioredis or node-redis, of one server, or of a cluster. */
 export type RedisClient = IoredisClient | NodeRedisClient
 
-/** The commands that the store needs, independent of the client. */
 export interface RedisCommands {
   /** Runs a script by its name, and by its text if the server does not have the script. */
   run(script: Script, key: string, args: readonly string[]): Promise<unknown>
@@ -25,7 +24,7 @@ export interface RedisCommands {
   config(name: string): Promise<readonly unknown[]>
 }
 
-/** Recognizes a client by its methods. @returns undefined for anything else. */
+/** @returns undefined if the value is not a client. */
 export function redisCommandsOf(client: unknown): RedisCommands | undefined {
   const has = (name: string): boolean => typeof propertyOf(client, name) === 'function'
   if (!has('eval')) return undefined

@@ -14,7 +14,7 @@ import { claimKey } from './claim-key.ts'
 import { BEGIN, COMPLETE, KEEP, type Script } from './dedup-scripts.ts'
 import { redisCommandsOf, type RedisClient, type RedisCommands } from './redis-client.ts'
 
-/** How long an answer of Redis may take, in milliseconds. Clients without a connection delay commands for longer. */
+/** Clients without a connection delay commands for longer than this. */
 const ANSWER_MS = 5000
 /** The maximum delay before the next attempt for an owned key, whose owner may finish long before its lease ends. */
 const IN_FLIGHT_RETRY_MS = 1000
@@ -24,7 +24,6 @@ const PREFIX_CHARACTERS = 100
 /** A token is the owner's random name and the key in Redis. */
 const OWNER_CHARACTERS = 36
 
-/** The options of `redisDedup`. */
 export interface RedisDedupOptions {
   /** A client of ioredis or node-redis. The store neither connects nor closes the client. */
   client: RedisClient
@@ -221,7 +220,7 @@ function silent(ms: number): never {
   throw new Error(`Redis has not answered within ${ms} ms.`)
 }
 
-/** Returns the answer of a script, which is text or its bytes. Any other value did not come from the scripts, and counts as no answer. */
+/** Any value other than text or its bytes did not come from the scripts, and counts as no answer. */
 function textOf(answer: unknown): string {
   if (typeof answer === 'string') return answer
   return Buffer.isBuffer(answer) ? answer.toString() : ''

@@ -95,7 +95,6 @@ export class ReentrantCallError extends TxboxError {
 
 /** Another writer changed the row during each attempt. */
 export class EditConflictError extends TxboxError {
-  /** The number of attempts. */
   readonly attempts: number
 
   constructor(message: string, { attempts, cause }: { attempts: number; cause: unknown }) {

@@ -14,11 +14,7 @@ export type SameKind<V extends Version> = V extends number ? number : V extends 
 export const MIN_VERSION = -(2n ** 63n)
 const MAX_VERSION = 2n ** 64n - 1n
 
-/**
- * Returns the exact value of a version that a caller passed.
- *
- * @throws {InvalidOptionError} when `version` is not a whole number, or is a `number` beyond 2^53 − 1.
- */
+/** @throws {InvalidOptionError} when `version` is not a whole number, or is a `number` beyond 2^53 − 1. */
 export function exactVersion(where: string, name: string, version: unknown): bigint {
   if (typeof version === 'number' && Number.isSafeInteger(version)) return BigInt(version)
   const exact =
@@ -35,9 +31,8 @@ export function exactVersion(where: string, name: string, version: unknown): big
 }
 
 /**
- * Returns the version after this one.
- *
- * @throws {InvalidOptionError} when no column can hold it: without strict mode, MySQL and MariaDB would store another one.
+ * @throws {InvalidOptionError} when no column can hold the next version: without strict mode, MySQL and MariaDB would
+ *   store another one.
  */
 export function nextVersion(where: string, version: bigint): bigint {
   if (version < MAX_VERSION) return version + 1n

@@ -2,7 +2,6 @@ import { BatcherClosedError } from './batcher-closed-error.ts'
 import type { FlushGroup } from './flush-groups.ts'
 import { LinkedQueue, type Link } from './linked-queue.ts'
 
-/** An item that waits for its batch. */
 export interface WaitingItem<T> {
   readonly item: T
   /** When the item began to wait, by `performance.now()`. */
@@ -56,7 +55,6 @@ export class BatchChannel<T> {
     return applicant
   }
 
-  /** Rejects all calls that wait for room. */
   refuseApplicants(): void {
     for (let applicant = this.#applicants.shift(); applicant !== undefined;) {
       applicant.refuse(

@@ -18,12 +18,12 @@ export interface BatcherSettings<T> {
   readonly logger: Logger | false | undefined
 }
 
-/** Checks a linger time. Without `byDefault`, the option is required. */
+/** Without `byDefault`, the option is required. */
 export function lingerOption(check: OptionChecker, byDefault = Number.NaN): number {
   return check.milliseconds('lingerMs', { ...LINGER, default: byDefault })
 }
 
-/** Checks the maximum size of a batch, which is required. */
+/** The option is required. */
 export function maxSizeOption(check: OptionChecker, max: number): number {
   return check.integer('maxSize', { min: 1, max, default: Number.NaN })
 }

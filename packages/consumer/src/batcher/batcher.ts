@@ -1,6 +1,5 @@
 import type { Logger } from '@txbox/core'
 
-/** Describes a batch to `process`. */
 export interface BatchContext {
   /** The channel of all items of the batch: 0 without `channels`. */
   readonly channel: number
@@ -16,7 +15,6 @@ export interface BatcherEvents<T> {
   /** `process` has returned, and its promise, if there is one, has resolved. */
   flushed: {
     readonly channel: number
-    /** The number of items in the batch. */
     readonly size: number
     readonly durationMs: number
   }

@@ -8,7 +8,6 @@ import { FlushGroups } from './flush-groups.ts'
 import { LinkedQueue } from './linked-queue.ts'
 import { BATCHER_LOG_LINES } from './log-events.ts'
 
-/** A batcher with any number of channels. */
 export class ChannelBatcher<T> implements Batcher<T> {
   readonly #settings: BatcherSettings<T>
   readonly #log: LoggedEvents<BatcherEvents<T>>
@@ -19,7 +18,6 @@ export class ChannelBatcher<T> implements Batcher<T> {
   /** The channels whose next batch may begin, in the order in which it became due. */
   readonly #due = new LinkedQueue<BatchChannel<T>>()
   readonly #groups = new FlushGroups()
-  /** The abort controllers of the batches in flight. */
   readonly #inFlight = new Set<AbortController>()
   #maxSize: number
   #lingerMs: number

@@ -1,4 +1,3 @@
-/** The place of a value in a {@link LinkedQueue}. */
 export interface Link<T> {
   readonly value: T
   previous: Link<T> | undefined

@@ -10,7 +10,6 @@ import {
 import type { ConsumerEvents } from './consumer.ts'
 import { isRetryLater } from '../errors/failure-kind.ts'
 
-/** The events and the log of one consumer. */
 export interface ConsumerLog {
   readonly events: EventListeners<ConsumerEvents>
   /**

@@ -34,7 +34,6 @@ export type BatchHandler<P = unknown> = (
   contexts: readonly ConsumerContext[],
 ) => unknown
 
-/** How deliveries are collected into batches. */
 export interface BatchOptions {
   /** The maximum number of messages in a batch, 1 to 10,000. A batch has at most one message of each key. */
   maxSize: number
@@ -44,7 +43,6 @@ export interface BatchOptions {
 
 /** The options of every consumer. */
 export interface ConsumerOptions<P = unknown> {
-  /** The source of the deliveries. */
   source: Source<P>
   /** The name of the consumer, 1 to 100 characters. Required without an inbox. @default the consumer of the inbox */
   name?: string | undefined
@@ -128,7 +126,7 @@ export interface ConsumerOptions<P = unknown> {
    * not contain payloads.
    */
   logger?: Logger | false | undefined
-  /** Stops the consumer. */
+  /** Aborting the signal stops the consumer. */
   signal?: AbortSignal | undefined
 }
 

@@ -116,7 +116,7 @@ export function checkConsumerOptions(options: object): ConsumerSettings {
   }
 }
 
-/** Checks the number of handlers at a time. */
+/** Without `byDefault`, the option is required. */
 export function concurrencyOption(check: OptionChecker, max: number, byDefault = Number.NaN): number {
   return check.integer('concurrency', { min: 1, max, default: byDefault })
 }

@@ -78,7 +78,6 @@ export interface ConsumerEvents<M = InboxMessage> {
 export interface ConsumerFigures {
   /** The number of all unsettled deliveries. */
   readonly inHand: number
-  /** The number of handlers that run. */
   readonly running: number
   /** The number of deliveries that wait for an earlier message of their key, or for a free handler. */
   readonly waiting: number

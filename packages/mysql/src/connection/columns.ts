@@ -2,7 +2,6 @@
 import { RowReader, type Row } from '@txbox/sql/stores'
 import { textOf } from './literals.ts'
 
-/** Reads the values that the statements of this package return. */
 export const columns = new RowReader({
   textOf,
   keyOf: (value) => Buffer.from(textOf(value), 'hex').toString(),

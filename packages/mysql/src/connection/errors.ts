@@ -34,16 +34,12 @@ export const LOCK_WAIT_TIMEOUT = 1205
 /** A statement with NOWAIT found a row that another transaction has locked. */
 export const LOCK_NOT_AVAILABLE = 3572
 
-/** The key exists already. */
 export const DUPLICATE_KEY = 1062
 
-/** The user lacks a privilege on the table. */
 export const TABLE_ACCESS_DENIED = 1142
 
-/** The savepoint does not exist. */
 export const NO_SAVEPOINT = 1305
 
-/** The statement cannot be prepared. */
 export const NOT_PREPARED = 1295
 
 /** The level of a transaction cannot change while the transaction is in progress. */
@@ -58,7 +54,6 @@ export const OUT_OF_RANGE = 1690
 /** The statement was interrupted: by MySQL's max_execution_time, MariaDB's max_statement_time, or KILL QUERY. */
 const INTERRUPTED: ReadonlySet<unknown> = new Set([3024, 1969, 1317])
 
-/** MySQL has disconnected the client for inactivity. */
 const DISCONNECTED_IDLE = 4031
 
 /** Unknown table, unknown column. */
@@ -102,22 +97,20 @@ const UNAVAILABLE_MESSAGES =
 /** The connection has ended before the statement was sent. */
 const ENDED_MESSAGES = /connection is in closed state/
 
-/** See `DatabasePorts.isConflict`. */
 export function isConflict(error: unknown): boolean {
   return isConflictCausedBy(error, (at) => isMysqlConflict(at) || isTxboxConflict(at))
 }
 
-/** See `DatabasePorts.isLastingConflict`. */
 export function isLastingConflict(error: unknown): boolean {
   return isConflictCausedBy(error, isClusterConflict)
 }
 
-/** Returns whether this is an error of the server with this number, or was caused by one. */
+/** Also true for an error that was caused by an error with this number. */
 export function hasNumber(error: unknown, number: number): boolean {
   return isCausedBy(error, (at) => numberOf(at) === number)
 }
 
-/** Returns the server's number of an error. mysql2 calls it `errno`; Prisma keeps it as the text `originalCode`. */
+/** mysql2 has the server's number as `errno`; Prisma has it as the text `originalCode`. */
 export function numberOf(error: unknown): number | undefined {
   const number = propertyOf(error, 'errno')
   if (typeof number === 'number') return number
@@ -125,12 +118,11 @@ export function numberOf(error: unknown): number | undefined {
   return typeof original === 'string' ? Number(original) : undefined
 }
 
-/** Returns whether the statement was interrupted because it took too long. */
 export function isTimeout(error: unknown): boolean {
   return INTERRUPTED.has(numberOf(error))
 }
 
-/** Translates an error of the driver to a txbox error. An error that has no txbox class is returned unchanged. */
+/** An error that has no txbox class is returned unchanged. */
 export const translate = translateBy(meaningOf)
 
 export const errors: DatabaseErrors = {

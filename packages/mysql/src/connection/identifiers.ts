@@ -5,7 +5,7 @@
 import { InvalidOptionError } from '@txbox/core'
 import { nameOf } from '@txbox/core/internal'
 
-/** The default prefix of the names of txbox's tables, which the migration files use. */
+/** The migration files use this prefix. */
 export const DEFAULT_PREFIX = 'txbox_'
 
 /** MySQL allows names of 64 characters; txbox's longest table name after the prefix is 'collections'. */
@@ -69,7 +69,6 @@ export function tablesOf(where: string, prefix: unknown): Tables {
   }
 }
 
-/** Quotes a name for SQL text. */
 export function quotedName(name: string): string {
   return `\`${name.replaceAll('`', '``')}\``
 }

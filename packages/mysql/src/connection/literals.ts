@@ -24,7 +24,7 @@ const BASE64_FROM_BYTES = 4096
 /** Text whose meaning between quotes is the same in every SQL mode and character set. */
 const PLAIN = /^[\w .,:;/+=@#"()[\]{}<>|&!~^%$*-]*$/
 
-/** Inserts values into a statement. Every `?` in the statement is a placeholder. */
+/** Every `?` in the statement is a placeholder. */
 export function fill(text: string, values: readonly Value[]): string {
   if (values.length === 0) return text
   let filled = ''
@@ -74,7 +74,6 @@ function integer(value: number | bigint): string {
   return String(value)
 }
 
-/** Converts milliseconds to microseconds, the unit of the statements. */
 export function microseconds(ms: number): number {
   return Math.round(ms * 1000)
 }

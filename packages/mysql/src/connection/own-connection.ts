@@ -4,7 +4,6 @@ import { isStale, tooLate, type OwnConnection, type RootAdapter } from '@txbox/s
 import type { ServerTraits } from './server.ts'
 import { shortTransactionStatements } from './short-transaction-statements.ts'
 
-/** The root that opens connections, and the traits of its server. */
 export interface Connections {
   readonly root: RootAdapter
   readonly db: unknown

@@ -17,10 +17,9 @@ import { withMark, withTimeLimit } from './time-limit-statements.ts'
 /** The timeout of the statements that find and kill a late statement. */
 const KILL_TIMEOUT_MS = 1000
 
-/** The root of statements, their timeout, and the traits of the server. */
 export interface MysqlStatementRoot extends SqlSource, Connections {}
 
-/** Runs one statement as its own transaction. The statement must be safe to repeat. */
+/** The statement is its own transaction, and must be safe to repeat. */
 export async function runAlone(
   source: MysqlStatementRoot,
   doing: string,
@@ -75,7 +74,7 @@ async function killLate({ root, db }: MysqlStatementRoot, statement: string): Pr
   }
 }
 
-/** Runs a short transaction of several statements, which must be safe to repeat. */
+/** The statements are one short transaction, which must be safe to repeat. */
 export async function runTogether<R>(
   source: MysqlStatementRoot,
   doing: string,

@@ -2,12 +2,9 @@
 import { InvalidOptionError } from '@txbox/core'
 import type { Tables } from './identifiers.ts'
 
-/** The traits of a server on which statements and guarantees depend. */
 export interface ServerTraits {
   readonly engine: 'mysql' | 'mariadb'
-  /** The maximum length of a statement, in bytes. */
   readonly maxStatementBytes: number
-  /** Whether connections commit every statement outside of a transaction. */
   readonly autocommit: boolean
 }
 

@@ -31,13 +31,12 @@ export interface MysqlSession extends Session, Resolved {
   changes?: number
   /** The tracker's `rollbacks` at the same time. */
   rollbacks?: number
-  /** The traits of the server. They are set before the first statement of txbox. */
+  /** Set before the first statement of txbox. */
   server: ServerTraits
   /** The snapshot for the handler of a claim, whose savepoint was sent together with the claim. */
   marked?: CheckedSnapshot | undefined
 }
 
-/** See `DatabasePorts.bind`. */
 export async function bind(
   resolver: Resolver,
   handle: unknown,
@@ -85,7 +84,6 @@ export async function bind(
 /** The sessions of transactions that txbox itself opened. */
 const opened = new WeakSet<object>()
 
-/** Creates a session for a transaction that txbox itself opened. */
 export async function openedSession(resolver: Resolver, handle: unknown): Promise<MysqlSession> {
   const resolved = await resolver.transaction(handle)
   const monitor = await resolved.driver.monitor(resolved.connection)
@@ -97,7 +95,6 @@ export async function openedSession(resolver: Resolver, handle: unknown): Promis
 /** Matches statements that write, with or without the prefix by which MariaDB limits a single statement. */
 const WRITES = /^\s*(?:set statement \w+ = \d+ for\s+)?(?:insert|update)\b/
 
-/** Runs a statement of txbox in the caller's transaction. */
 export async function execute(
   session: Session,
   doing: string,
@@ -142,7 +139,6 @@ export async function executeAnywhere(
   }
 }
 
-/** See `DatabasePorts.watch`. */
 export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
   const { marked, monitor, rollbacks } = session as MysqlSession
   const snapshot = marked ?? monitor?.checkedSnapshot?.()

@@ -18,7 +18,6 @@ set @txbox_wait = @@session.wait_timeout, session wait_timeout = ${IDLE_S},
   @txbox_table_wait = @@session.lock_wait_timeout, session lock_wait_timeout = ${lockWaitS},
   @txbox_safe_updates = @@session.sql_safe_updates, session sql_safe_updates = 0`,
 
-  /** Restores the settings. */
   restore: `
 set session wait_timeout = @txbox_wait, session innodb_lock_wait_timeout = @txbox_lock_wait,
   session lock_wait_timeout = @txbox_table_wait, session sql_safe_updates = @txbox_safe_updates`,

@@ -10,7 +10,7 @@ import type { ServerTraits } from './server.ts'
 const PROCESS = randomUUID()
 let marks = 0
 
-/** Returns the time after which the server must cancel a statement, in whole seconds. */
+/** The server must cancel a statement after this time. */
 export function serverTimeoutS(timeoutMs: number): number {
   return Math.max(1, Math.floor(cancelAfterMs(timeoutMs) / 1000))
 }

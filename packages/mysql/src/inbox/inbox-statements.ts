@@ -76,7 +76,6 @@ for share nowait`,
      */
     renew: renew('null'),
 
-    /** Like `renew`, with a result and the hash of the content. */
     renewWith: renew('?'),
 
     /** Saves the result. This transaction has won the claim, so no other transaction can change its row. */
@@ -94,7 +93,6 @@ where consumer = ? and \`key\` = ?`,
 delete from ${inbox}
 where consumer = ? and claim_token = ? and \`key\` in (?)`,
 
-    /** One row of `claimBatch`. */
     claimBatchRow: `${row}, ?)`,
 
     /**
@@ -108,10 +106,8 @@ where consumer = ? and claim_token = ? and \`key\` in (?)`,
      */
     claimBatch: (rows: readonly string[]) => claimBatch(rows, false),
 
-    /** One row of `claimBatchWith`. */
     claimBatchWithRow: `${row}, ?, ?, ?)`,
 
-    /** Like `claimBatch`, with results and hashes of contents. */
     claimBatchWith: (rows: readonly string[]) => claimBatch(rows, true),
 
     /**
@@ -127,7 +123,7 @@ from json_table(?, '$[*]' columns (hexadecimal varchar(1024) character set ascii
 straight_join ${inbox} as i force index (primary) on i.consumer = ? and i.\`key\` = unhex(asked.hexadecimal)
 ${engine === 'mysql' ? 'for share of i' : 'lock in share mode'}`,
 
-    /** Reads claims by a plain read, which takes no lock. */
+    /** This is a plain read, which takes no lock. */
     find: `
 select 1 as live
 from ${inbox}
@@ -143,8 +139,8 @@ delete from ${inbox}
 where consumer = ? and \`key\` = ?`,
 
     /**
-     * Deletes claims. The values are the keys in hexadecimal and the consumer. Each claim is looked up by its whole
-     * key, because a list (IN) may scan the table, and wait for rows of other transactions.
+     * The values are the keys in hexadecimal and the consumer. Each claim is looked up by its whole key, because a list
+     * (IN) may scan the table, and wait for rows of other transactions.
      */
     removeBatch: `
 delete i

@@ -131,7 +131,7 @@ export class MysqlInboxStore implements InboxStore {
     })
   }
 
-  /** Creates the rows of a batch, in the order of their keys. */
+  /** The rows are in the order of their keys. */
   #batchOf(session: Session, claims: readonly Claim[]): Batch {
     const sql = this.#sql(session)
     const extras = claims.some(hasExtras)

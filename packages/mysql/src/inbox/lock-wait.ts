@@ -12,7 +12,6 @@ import type { Value } from '../connection/literals.ts'
 import { lockWaitStatements } from './lock-wait-statements.ts'
 import { execute, executeAnywhere, isInTransaction, type MysqlSession } from '../connection/session.ts'
 
-/** Runs one of the statements of a claim. */
 type Send = (text: string, values: readonly Value[]) => Promise<SqlResult>
 
 /** How long a statement waits for row locks. If `seconds` is absent, the session's own limit applies. */
@@ -94,8 +93,8 @@ async function restore(session: Session, before: number, seconds: number): Promi
 }
 
 /**
- * Returns whether the error means that another transaction has locked the row, and that the own transaction can
- * continue. With `innodb_rollback_on_timeout`, the server has rolled it back.
+ * Returns whether another transaction has locked the row, and this transaction can continue. With
+ * `innodb_rollback_on_timeout`, the server has rolled this transaction back.
  */
 export async function isHeldByAnother(session: Session, error: unknown): Promise<boolean> {
   if (hasNumber(error, LOCK_NOT_AVAILABLE)) return true

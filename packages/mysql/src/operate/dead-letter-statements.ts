@@ -26,7 +26,6 @@ where p.shard = ? and p.order_key = ?
 order by p.place
 limit 1)`,
 
-    /** Combines the branches of several keys in one statement. */
     firstOfKeys: unionAll,
 
     /** Makes messages due that would otherwise wait forever behind a message that was deleted. */

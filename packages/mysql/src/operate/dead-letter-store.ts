@@ -38,11 +38,7 @@ interface Search {
   ) => string
 }
 
-/**
- * Creates the store of dead letters for MySQL and MariaDB.
- *
- * @param queue the stored queue whose dead letters these are; `undefined` for the outbox.
- */
+/** @param queue the stored queue whose dead letters these are; `undefined` for the outbox. */
 export function deadLetterStore(
   tables: Tables,
   source: MysqlStatementRoot,
@@ -75,10 +71,9 @@ export function deadLetterStore(
   })
 }
 
-/** The calls that change what they select. */
 type Changing = Exclude<Selecting, 'list' | 'listParked'>
 
-/** Finds and locks the selected messages. Other callers that select the same messages wait, and then find none. */
+/** Other callers that select the same messages wait, and then find none. */
 async function lockSelected(
   run: Run,
   sql: Sql,
@@ -136,7 +131,6 @@ function withinQueue(queue: string, filter: DeadLetterFilter): DeadLetterFilter 
   return { ...filter, topic: queue, ...(isOther && { ids: [] }) }
 }
 
-/** Returns a statement for the messages that match the filter. */
 function chosen(
   sql: Sql,
   statement: (conditions: readonly string[]) => string,
@@ -163,7 +157,6 @@ const behindId: Search['behind'] = (sql, { id, place }) => {
 /** Parked messages are listed in the order of their places. */
 const behindPlace: Search['behind'] = (sql, { place = '0' }) => fill(sql.behind, [BigInt(place)])
 
-/** Encodes the places of rows as JSON. */
 function placesOf(rows: readonly Row[]): string {
   return json(rows.map(placeOf))
 }

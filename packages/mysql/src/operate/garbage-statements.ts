@@ -92,7 +92,6 @@ from ${claims('locked')}`,
 
     removeDeadLetters: removeLetters(parked),
 
-    /** Like `findDeadLetters`, for dead letters of stored queues. */
     findQueueDeadLetters: findLetters(queue, 'queue_dead'),
 
     lockQueueDeadLetters: lockLetters(queue),
@@ -115,7 +114,7 @@ where q.topic = ? and q.shard in (?) and q.due_at = ${EPOCH}
 order by q.shard
 limit 1`,
 
-    /** Finds records of redrives. The first value is the retention, in microseconds. */
+    /** The first value is the retention, in microseconds. */
     findRedrives: `
 select hex(id) as id, cast(redriven_at as char) as at, cast(place as char) as place,
   cast(timestampdiff(microsecond, '1970-01-01', redriven_at) as char) as instant

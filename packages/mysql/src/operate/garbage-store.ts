@@ -12,7 +12,10 @@ import { byEngine } from '../connection/server.ts'
 
 type Sql = ReturnType<typeof garbageStatements>
 
-/** How rows of one kind are removed, by three statements: `find` and `lock` with the name of the kind, and the one named like the call. */
+/**
+ * How rows of one kind are removed, by three statements: `find` and `lock` with the name of the kind, and the one named
+ * like the call.
+ */
 interface Removing {
   readonly rows: 'ExpiredClaims' | 'DeadLetters' | 'QueueDeadLetters' | 'Redrives' | 'BufferedDeadLetters'
   /** Whether the statement that locks also checks the age of the row. */
@@ -33,7 +36,6 @@ const REMOVING: Readonly<Record<RemovalByAge, Removing>> = {
   },
 }
 
-/** Creates the store of the garbage collector for MySQL and MariaDB. */
 export function garbageStore(tables: Tables, source: MysqlStatementRoot): GarbageStore {
   const statements = byEngine(garbageStatements, tables)
   const receiver = new QueueReceiver(tables, source)

@@ -20,7 +20,6 @@ export function inspectionStatements({
   waiting,
   collections,
 }: Tables) {
-  /** Counts rows, up to a limit. */
   const count = (rows: string): string =>
     `(select cast(count(*) as char) from (select 1 ${rows} limit ?) as counted)`
   const ours = (column: string): string =>
@@ -72,7 +71,6 @@ select
   ${count(older(redrives, 'redriven_at'))} as redrives,
   ${count(older(waiting, 'dead_at'))} as buffered_dead_letters`,
 
-    /** Counts rows of handled messages of a queue, up to a limit. */
     handled: `
 select cast(count(*) as char) as handled
 from (
@@ -89,7 +87,7 @@ where q.topic > ?
 order by q.topic
 limit 1`,
 
-    /** The figures of a queue. Rows of handled messages are not counted. */
+    /** Rows of handled messages are not counted. */
     queueFigures: `
 select
   ${count(`${ofQueue} and q.due_at > ${EPOCH} and q.due_at <= utc_timestamp(6)`)} as due,

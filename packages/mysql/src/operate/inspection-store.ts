@@ -23,7 +23,6 @@ const QUEUE_COUNTS = 5
 /** How often the key occurs in `keyEnds`. */
 const KEY_PARTS = 3
 
-/** Creates the store of figures and findings for MySQL and MariaDB. */
 export function inspectionStore(tables: Tables, root: RootAdapter, db: unknown): InspectionStore {
   const sql = inspectionStatements(tables)
   return new SqlInspectionStore<Value>({

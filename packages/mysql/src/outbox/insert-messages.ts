@@ -5,11 +5,9 @@ import { oneLine } from '@txbox/core/internal'
 import { rowBytes, rowsByPacket } from '../connection/rows-by-packet.ts'
 import { assertInTransaction, execute, type MysqlSession } from '../connection/session.ts'
 
-/** Messages to insert, and the statements that insert them. */
 interface Insertion {
   readonly messages: readonly MessageToStore[]
   readonly insert: (rows: readonly string[]) => string
-  /** Returns the row of the nth message. */
   readonly rowOf: (message: MessageToStore, n: number) => string
   /**
    * The statement that deletes rows that were written outside of a transaction, by the number of the first row and the

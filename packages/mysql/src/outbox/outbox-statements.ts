@@ -4,13 +4,13 @@
  */
 import type { Tables } from '../connection/identifiers.ts'
 
-/** All statements on the outbox table that a producer runs. `?` is replaced by a value as a literal. */
 /**
  * The number of rows in the table of key locks, as migration 0009 creates them. The hash of a key decides which row is
  * its lock.
  */
 export const KEY_LOCKS = 16_384
 
+/** All statements on the outbox table that a producer runs. `?` is replaced by a value as a literal. */
 export function outboxStatements({ outbox, parked, keyLocks }: Tables) {
   const append = (rows: readonly string[]): string => `
 insert into ${outbox}
@@ -23,7 +23,6 @@ values ${rows.join(',')}`
     /** Like `append`; the first row of the call is `appendLockedRow`. */
     appendLocked: append,
 
-    /** One row of `append`. */
     appendRow: '(?, ?, ?, ?, ?, ?, ?, ?, ?, utc_timestamp(6))',
 
     /**
@@ -55,7 +54,6 @@ values ${rows.join(',')}`,
     scheduleRow: `(?, ?, ?, ?, ?, ?, ?, ?, ?, utc_timestamp(6), '1970-01-01' + interval ? * 1000 microsecond,
   '1970-01-01' + interval ? * 1000 microsecond)`,
 
-    /** Like `takeBack`, for scheduled messages. */
     takeBackScheduled: `
 delete from ${parked}
 where place >= ? and id in (?)`,

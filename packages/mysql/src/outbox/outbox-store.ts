@@ -53,7 +53,6 @@ export class MysqlOutboxStore implements OutboxStore {
   }
 }
 
-/** Returns the numbers of the lock rows for the keys of the messages. */
 function lockRowsOf(messages: readonly MessageToStore[]): readonly number[] {
   // Each prefix has its own table of locks, so the number does not have to depend on the prefix.
   const rows = keyLocksOf(messages, '').map((lock) => Number(BigInt.asUintN(64, lock) % BigInt(KEY_LOCKS)))

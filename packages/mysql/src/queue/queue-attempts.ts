@@ -11,7 +11,6 @@ import type { Positions, QueueReceiver } from './queue-receiver.ts'
 import { lockRows, readMessages } from './queue-rows.ts'
 import type { Run } from '../connection/short-transaction.ts'
 
-/** Repeatable receives. */
 export class QueueAttempts {
   readonly #receiver: QueueReceiver
   readonly #attempts: ReceiveAttempts<Run>

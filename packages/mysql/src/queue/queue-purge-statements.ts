@@ -24,7 +24,7 @@ where q.topic = ? and q.dead_at is null and (q.receipt is null or q.due_at <= ut
   and (q.due_at is null or q.due_at > ${EPOCH}) and q.place not in (?)
 limit ?`,
 
-    /** Finds the deduplication ids of a queue, by a plain read. */
+    /** A plain read. */
     findIds: `
 select hex(i.\`key\`) as \`key\`
 from ${inbox} as i force index (primary)

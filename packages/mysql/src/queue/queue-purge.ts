@@ -22,7 +22,6 @@ const NO_PLACE = 0n
 
 type Statements = ReturnType<typeof queuePurgeStatements>
 
-/** Implements `purge` of {@link QueueStore}. */
 export class QueuePurge {
   readonly #statements: ByEngine<Statements>
   readonly #source: MysqlStatementRoot

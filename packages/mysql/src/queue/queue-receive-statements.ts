@@ -37,7 +37,6 @@ export function queueReceiveStatements({ queue, leases }: Tables, engine: Server
 (select ? as shard, null as locks from ${queue} as q force index (queue_due)
 where q.topic = ? and q.shard = ? and q.due_at <= utc_timestamp(6) limit 1)`,
 
-    /** Combines the branches into one statement. */
     ready: unionAll,
 
     knownShards: `
@@ -45,7 +44,6 @@ select hex(name) as name
 from ${leases}
 where name in (?)`,
 
-    /** One row of `seedShards`. */
     seedShard: '(?)',
 
     /** Adds the missing rows of shards. Fails with error 1062 if another receiver has added one of them. */
@@ -53,7 +51,7 @@ where name in (?)`,
 insert into ${leases} (name)
 values ${rows.join(', ')}`,
 
-    /** Locks the row of a shard. Returns nothing if another receiver has locked the row. */
+    /** Returns nothing if another receiver has locked the row. */
     lockShard: `
 select 1 as locked
 from ${leases}
@@ -67,7 +65,6 @@ from ${leases}
 where name = ?
 for update`,
 
-    /** Finds handled messages whose keys must be released. */
     findHandled: `
 select cast(q.place as char) as place, hex(q.order_key) as order_key
 from ${queue} as q force index (queue_due)
@@ -116,7 +113,7 @@ from ${PLACES}
 straight_join ${queue} as q force index (primary) on q.place = j.place
 ${forUpdate} skip locked`,
 
-    /** Reads the sizes of payloads. To determine a size, the server reads the whole payload. */
+    /** To determine a size, the server reads the whole payload. */
     sizes: `
 select cast(q.place as char) as place, cast(length(q.payload) as char) as bytes
 from ${PLACES}
@@ -174,7 +171,7 @@ select cast(q.place as char) as place, cast(q.error as binary) as error
 from ${PLACES}
 straight_join ${queue} as q force index (primary) on q.place = j.place`,
 
-    /** Makes messages dead letters. The first value is the error of messages that have none yet. */
+    /** The first value is the error of messages that have none yet. */
     buryAll: `
 update ${PLACES}
 straight_join ${queue} as q force index (primary) on q.place = j.place
@@ -204,7 +201,6 @@ delete q
 from ${PLACES}
 straight_join ${queue} as q force index (primary) on q.place = j.place`,
 
-    /** Restarts the visibility timeout of locked messages. */
     extend: `
 update ${PLACES}
 straight_join ${queue} as q force index (primary) on q.place = j.place
@@ -219,7 +215,6 @@ export const SIZED = 16
 const NUMBERED =
   "json_table(?, _utf8mb4'$[*]' columns (n for ordinality, place bigint unsigned path _utf8mb4'$')) as j"
 
-/** A list of places as JSON, as a table. */
 const PLACES = "json_table(?, _utf8mb4'$[*]' columns (place bigint unsigned path _utf8mb4'$')) as j"
 
 /** A list of places as JSON, as a table with the number of visibility timeouts that have passed for each. */

@@ -115,12 +115,11 @@ export class QueueReceiver {
     })
   }
 
-  /** Runs a transaction of several statements, and repeats it after a conflict. */
+  /** Repeats the transaction after a conflict. */
   transaction<R>(work: (run: Run) => Promise<R>): Promise<R> {
     return runTogether(this.#source, RECEIVING, work)
   }
 
-  /** A shard, within a transaction. */
   async shard(run: Run, queue: string, shard: number): Promise<QueueShard> {
     return new QueueShard(await this.sql(), run, queue, shard)
   }

@@ -14,7 +14,6 @@ import { bytesOf, fill, json, type Value } from '../connection/literals.ts'
 /** A maximum size of payloads that every payload of the table meets. */
 const ANY_SIZE = 4_294_967_295
 
-/** Converts a row of the statement `read` to a message. */
 function toReceived(row: Row, receipt: string, maxReceives: number): QueueMessage {
   const { seq, microseconds, id, topic, key, type, contentType, headers, correlationId } = toMessageRow(row)
   return {
@@ -37,7 +36,6 @@ function toReceived(row: Row, receipt: string, maxReceives: number): QueueMessag
   }
 }
 
-/** Converts a UUID to its bytes. */
 export function uuidBytes(uuid: string): Buffer {
   return Buffer.from(uuid.replaceAll('-', ''), 'hex')
 }
@@ -56,14 +54,14 @@ export function pairsOf(
   }
 }
 
-/** The key of a row in hexadecimal. */
+/** In hexadecimal. */
 export function keyOf(row: Row): string | undefined {
   return columns.optionalText(row, 'order_key')
 }
 
 type Statements = ReturnType<typeof queueReceiveStatements>
 
-/** Locks rows, and returns those that no other transaction has locked. */
+/** Returns the rows that no other transaction has locked. */
 export async function lockRows(
   run: Run,
   { lock }: Statements,
@@ -72,7 +70,6 @@ export async function lockRows(
   return (await run(lock, [json(places)])).rows
 }
 
-/** A message that becomes a dead letter, and the error that the dead letter shows. */
 export interface Buried {
   readonly message: QueueMessage
   readonly error: string

@@ -40,7 +40,6 @@ export interface Look extends Bounds {
   readonly look: number
 }
 
-/** The result of a round. */
 export interface Found {
   readonly messages: readonly QueueMessage[]
   /** Messages that have become dead letters. Read only if the receive reports them. */
@@ -74,11 +73,7 @@ export class QueueShard {
     this.#name = Buffer.from(shardRow(queue, shard))
   }
 
-  /**
-   * Locks the shard until the transaction ends.
-   *
-   * @returns false if another receiver has locked the shard.
-   */
+  /** Locks the shard until the transaction ends. @returns false if another receiver has locked the shard. */
   async lock(): Promise<boolean> {
     return (await this.#run(this.#sql.lockShard, [this.#name])).rows.length > 0
   }
@@ -100,7 +95,6 @@ export class QueueShard {
     return { removed: removed.length, more: handled.length === limit && removed.length > 0 }
   }
 
-  /** Takes visible messages. */
   async take(search: Search, how: Look): Promise<Found> {
     const { dueUs, place } = how.from
     const { rows: due } = await this.#run(this.#sql.findDue, [...this.#shard, dueUs, dueUs, place, how.look])

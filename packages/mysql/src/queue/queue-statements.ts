@@ -43,7 +43,6 @@ values ${messages.join(',')}`
 delete from ${queue}
 where place >= ? and id in (?)`,
 
-    /** A place and its receipt. */
     pair: '(?, ?)',
 
     /** Locks the messages whose receipts are valid. Waits for a transaction that has settled one of them. */

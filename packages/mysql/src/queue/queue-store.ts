@@ -33,7 +33,6 @@ export class MysqlQueueStore implements QueueStore {
   readonly #attempts: QueueAttempts
   readonly #purge: QueuePurge
 
-  /** @param plainSource has the time limit of receives without an attempt. */
   constructor(tables: Tables, source: MysqlStatementRoot, plainSource: MysqlStatementRoot) {
     this.#sql = queueStatements(tables)
     this.#source = source
@@ -187,7 +186,6 @@ export class MysqlQueueStore implements QueueStore {
   }
 }
 
-/** Runs statements in the caller's transaction. */
 function inSession(session: Session): Run {
   return async (text, values) => {
     const result = await execute(session, SETTLING, text, values)

@@ -15,7 +15,6 @@ select hex(name) as name, cast(expires_at is null or expires_at <= utc_timestamp
 from ${leases}
 where name in (?)`,
 
-    /** One row of `seed`. */
     seedRow: '(?)',
 
     /**
@@ -49,7 +48,6 @@ where name in (?)`,
     /** The condition on one lease in `renew`, `held` and `release`. */
     heldRow: '(name = ? and term = ?)',
 
-    /** Renews the leases that are still held. */
     renew: (rows: readonly string[]) => `
 update ${leases}
 set expires_at = utc_timestamp(6) + interval ? microsecond

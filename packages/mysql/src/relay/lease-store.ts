@@ -103,11 +103,7 @@ export class MysqlLeaseStore implements LeaseStore {
     this.#connection.close()
   }
 
-  /**
-   * Adds the names that have never been leased.
-   *
-   * @returns whether any of the names may be free.
-   */
+  /** Adds the names that have never been leased. @returns whether any of the names may be free. */
   async #seed(names: readonly Buffer[]): Promise<boolean> {
     const doing = 'acquiring leases'
     const { rows } = await this.#read(doing, this.#sql.known, [names])
@@ -129,7 +125,6 @@ export class MysqlLeaseStore implements LeaseStore {
     return this.#connection.inTurn(doing, async (query) => query(await this.#withTimeLimit(text, values), []))
   }
 
-  /** Runs one statement as its own transaction. */
   #write(doing: string, text: string, values: readonly Value[]): Promise<SqlResult> {
     return this.#connection.inTurn(doing, async (query) => {
       await query(shortTransactionStatements.readCommitted, [])

@@ -41,7 +41,6 @@ straight_join ${parked} as p force index (primary) on p.place = j.place
 set p.due_at = null
 where p.dead_at is null and ${stampIn('p')} = ${instant('j.stamp')}`,
 
-    /** Reads single messages, which are tried alone. */
     readAlone: `
 select ${columns}, null as later
 from ${still('j')}`,
@@ -61,7 +60,6 @@ where p.shard = ? and p.order_key = ? and p.place >= ?
 order by p.place
 limit ?)`,
 
-    /** The branches of several keys in one statement. */
     readAllOnward: unionAll,
 
     /** The suspect that has been due the longest, among the suspects that come first in their keys. */
@@ -79,12 +77,10 @@ select p.payload as payload
 from ${parked} as p
 where p.place = ? and ${stampIn('p')} = ${instant('?')}`,
 
-    /** Deletes accepted messages. */
     remove: `
 delete p
 from ${still('gone')}`,
 
-    /** Updates refused messages. */
     keep: `
 update ${verdictsTable('place')}
 straight_join ${parked} as p force index (primary) on p.place = v.place
@@ -110,10 +106,9 @@ where p.shard = ? and p.order_key = ?
 order by p.shard, p.order_key, p.place
 limit 1)`,
 
-    /** The branches of several keys in one statement. */
     nextOfAll: unionAll,
 
-    /** In the transaction that has found them. */
+    /** Makes messages due that the same transaction has found. */
     release: `
 update json_table(?, _utf8mb4'$[*]' columns (place bigint unsigned path _utf8mb4'$')) as j
 straight_join ${parked} as p force index (primary) on p.place = j.place
@@ -130,7 +125,7 @@ from ${parked} as p force index (primary)
 where p.place >= ? and p.place <= ? and p.shard = ? and p.dead_at is null and not p.suspect
   and (p.due_at is null or p.due_at <= utc_timestamp(6))`,
 
-    /** In the transaction that has found them. */
+    /** Marks messages that the same transaction has found. */
     suspect: `
 update json_table(?, _utf8mb4'$[*]' columns (place bigint unsigned path _utf8mb4'$')) as j
 straight_join ${parked} as p force index (primary) on p.place = j.place

@@ -2,10 +2,7 @@
  * On MySQL and MariaDB, each answer contains the name of the server; PostgreSQL checks the server within each
  * statement.
  */
-/**
- * After this time, in milliseconds, every connection is asked again: a proxy may have put another server behind a
- * connection.
- */
+/** After this time, every connection is asked again: a proxy may have put another server behind a connection. */
 const FORGOTTEN_AFTER_MS = 30_000
 
 /**
@@ -47,7 +44,6 @@ export class RelayServer {
     return this.#server?.name ?? ''
   }
 
-  /** Connections whose server is known. */
   get connections(): readonly number[] {
     if (performance.now() - this.#askedAt > FORGOTTEN_AFTER_MS) {
       this.#connections.clear()
@@ -71,7 +67,6 @@ export class RelayServer {
     this.#connections.add(connection)
   }
 
-  /** Processes messages that were read from the outbox. */
   read(messages: readonly Numbered[]): void {
     for (const { seq, stamp } of messages) {
       if (this.#last === undefined || seq >= this.#last.seq) this.#last = { seq, stamp }

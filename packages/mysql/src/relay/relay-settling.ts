@@ -22,7 +22,6 @@ import type { Run } from '../connection/short-transaction.ts'
 /** The maximum size of a statement in bytes: sending a longer one would keep a transaction open for too long. */
 const PIECE_BYTES = 1_048_576
 
-/** The size of the brackets of a JSON list in bytes. */
 const BRACKETS = 2
 
 /** Runs short transactions under a lease. Their statements work on lists that may be longer than a packet. */
@@ -99,11 +98,7 @@ export class RelaySettling {
     return columns.number(found[0], 'remaining')
   }
 
-  /**
-   * Runs a settlement.
-   *
-   * @throws {SettlementError} when the user of the relay lacks a privilege.
-   */
+  /** @throws {SettlementError} when the user of the relay lacks a privilege. */
   async attempt<R>(work: () => Promise<R>): Promise<R> {
     try {
       return await work()
@@ -115,11 +110,7 @@ export class RelaySettling {
   }
 }
 
-/**
- * Checks that no row is left.
- *
- * @throws {SettlementError} when some rows still exist.
- */
+/** @throws {SettlementError} when some rows still exist. */
 export function assertNone(remaining: number, of: number, where: string): void {
   assertNoneOf(remaining, of, where, { keepers: 'A trigger or a missing privilege', user: 'user' })
 }

@@ -63,7 +63,6 @@ select 1 as held
 from ${leases} as l
 where ${isHolder}`,
 
-    /** Counts the rows that still exist. */
     remaining: `
 select cast(count(*) as char) as remaining
 from ${rowsTable('seq')} as wanted
@@ -116,7 +115,6 @@ where ${stampIn('o')} = ${instant('gone.stamp')}`,
     onServer: `
 (select connection_id() as shard, 0 as due, case when connection_id() not in (?) or ${SERVER_NAME[engine]} <> ? then ${SERVER[engine]} end as server)`,
 
-    /** Combines the branches in one statement. */
     work: unionAll,
 
     /** Records the note about messages in flight after a crash, if the lease is still held. */
@@ -179,7 +177,6 @@ export function messageColumns(table: string, number: 'seq' | 'place'): string {
   case when octet_length(${text('payload')}) <= ? then ${text('payload')} end as payload`
 }
 
-/** Converts microseconds since 1970 to an instant. */
 export function instant(microseconds: string): string {
   return `cast('1970-01-01' as datetime(6)) + interval ${microseconds} microsecond`
 }
@@ -190,7 +187,7 @@ export function stampIn(table: string): string {
   return `least(greatest(${table}.created_at, ${least}), ${greatest})`
 }
 
-/** A JSON list of rows by number and stamp, as a table; see `jsonOf`. */
+/** A JSON list of rows by number and stamp, as a table; see `rowOf`. */
 export function rowsTable(number: 'seq' | 'place'): string {
   return `json_table(?, _utf8mb4'$[*]' columns (${number} bigint unsigned path _utf8mb4'$[0]', stamp bigint path _utf8mb4'$[1]'))`
 }

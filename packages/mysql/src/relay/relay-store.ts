@@ -25,7 +25,6 @@ import type { Run } from '../connection/short-transaction.ts'
 /** The maximum number of branches of a statement, one for each released key. */
 const MAX_BRANCHES = 100
 
-/** The number of keys that are examined at a time. */
 const HEAL_KEYS = 10_000
 
 /**

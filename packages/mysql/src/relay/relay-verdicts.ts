@@ -35,13 +35,12 @@ export function verdictOf(verdict: UnacceptedRow, ascii: boolean, mostBytes: num
   return `{"number":${row.seq},${JSON.stringify(rest).slice(1)}`
 }
 
-/** Converts an error to text that the column can store. */
 export function storable(error: string, ascii: boolean, mostBytes: number): string {
   const text = ascii ? escapeCharacters(error, NOT_ASCII) : error.toWellFormed()
   return Buffer.byteLength(text) <= mostBytes ? text : cut(text, mostBytes)
 }
 
-/** Cuts a text at the end of a character. */
+/** Does not split a character. */
 function cut(text: string, bytes: number): string {
   return new TextDecoder().decode(Buffer.from(text).subarray(0, bytes), { stream: true })
 }

@@ -13,19 +13,12 @@ import { migrationStatements } from './migration-statements.ts'
 import { MIGRATIONS } from './migrations.gen.ts'
 import { migrations } from './schema-revision.ts'
 
-/**
- * The time between renewals, in milliseconds. It is short enough for several renewals to fail before the lock expires
- * after 30 s (`migration-statements.ts`).
- */
+/** Short enough for several renewals to fail before the lock expires after 30 s (`migration-statements.ts`). */
 const RENEWAL_MS = 5000
 
 /** A lock that lets only one service at a time change the tables. */
 export interface MigrationLock {
-  /**
-   * Checks that the lock is still held. Called before each statement.
-   *
-   * @throws {TransactionConflictError} when the lock is no longer held.
-   */
+  /** Called before each statement. @throws {TransactionConflictError} when the lock is no longer held. */
   readonly confirm: () => Promise<void>
   readonly release: () => Promise<void>
 }

@@ -11,7 +11,7 @@ import { migrationStatements } from './migration-statements.ts'
 import { MIGRATIONS } from './migrations.gen.ts'
 import { engineOf, type ServerTraits } from '../connection/server.ts'
 
-/** The migrations of MySQL and MariaDB. A place is the tables of a prefix. */
+/** A place is the tables of a prefix. */
 export const migrations = new Migrations<Tables>({
   engine: 'mysql',
   errors,
@@ -41,10 +41,7 @@ export const migrations = new Migrations<Tables>({
 })
 
 /**
- * Checks the revision of the tables.
- *
- * @param statement the statement that reads the traits and the revision.
- * @returns the traits of the server.
+ * @param statement reads the traits of the server and the revision.
  * @throws {SchemaError} when the tables have an earlier or later revision than this version of the package.
  */
 export async function checkRevision(
@@ -57,7 +54,6 @@ export async function checkRevision(
   return server
 }
 
-/** Returns the numbers of the applied migrations, and the traits of the server. */
 async function inspect(
   run: RunStatement,
   statement: string,

@@ -10,7 +10,6 @@ import { asKindOf, type Version } from '../version.ts'
 /** The maximum number of waiting messages that are in memory at the same time. */
 const BATCH = 50
 
-/** An example of the JavaScript type of versions; see `WaitingChange.kind`. */
 export interface ChainSettings {
   readonly consumer: string
   readonly apply: (tx: unknown, message: VersionedMessage<unknown, Version>) => unknown
@@ -75,7 +74,6 @@ export class BufferedChain {
     await this.#move(version, version, -(await this.#deadLetterOverdue()))
   }
 
-  /** Removes a dead letter and delivers its message again. */
   async redrive(change: WaitingChange): Promise<Delivered | undefined> {
     await this.#lock()
     return (await this.discard(change.from)) ? this.deliver(change) : undefined

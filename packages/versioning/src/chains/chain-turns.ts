@@ -2,7 +2,6 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { Turns, TurnsByObject, oneLine } from '@txbox/core/internal'
 import { ReentrantCallError } from '../errors.ts'
 
-/** One chain of one database. */
 interface Place {
   /** The object that represents the database: buffers that were created with the same database object share it. */
   readonly database: object
@@ -61,8 +60,6 @@ export async function takeTurn<R>(connection: object, place: Place, work: () => 
 /**
  * Refuses a call for a chain from inside its own `apply`, because the call would wait for itself: for its turn if it
  * uses the same transaction, or for the lock of the chain if it uses another one.
- *
- * @throws {ReentrantCallError}
  */
 export function refuseReentrance({ database, consumer, key }: Place): void {
   const same = running(

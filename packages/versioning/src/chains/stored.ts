@@ -8,11 +8,7 @@ import type { Version } from '../version.ts'
 /** The greatest version that the column can hold. */
 const MAX_STORED_VERSION = 2n ** 63n - 1n
 
-/**
- * Converts a message to its stored form.
- *
- * @throws {InvalidMessageError} when the message is not valid; nothing was written.
- */
+/** @throws {InvalidMessageError} when the message is not valid. */
 export function stored(message: VersionedMessage<unknown, Version>): { key: string; change: WaitingChange } {
   if (typeof message !== 'object' || message === null) throw invalid('a message', message)
   try {

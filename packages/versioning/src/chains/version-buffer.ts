@@ -122,10 +122,6 @@ export interface VersionBuffer<Tx, P = unknown, V extends Version = number> {
    * @returns its outcome, or `undefined` if there is no such dead letter.
    */
   redrive(key: string, from: V): Promise<VersionBufferOutcome<V> | undefined>
-  /**
-   * Removes a dead letter.
-   *
-   * @returns whether there was such a dead letter.
-   */
+  /** Removes a dead letter. @returns whether there was such a dead letter. */
   discard(key: string, from: V): Promise<boolean>
 }

@@ -70,8 +70,6 @@ export async function applyVersion<
 }
 
 /**
- * Checks the versions of a change.
- *
  * @throws {InvalidOptionError} when `from` and `to` are not versions of the same type, or `to` is not greater than
  *   `from`.
  */

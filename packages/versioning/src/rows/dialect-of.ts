@@ -5,11 +5,7 @@ import type { AnyTables, Dialect } from './dialect.ts'
 import { MYSQL } from './mysql-dialect.ts'
 import { POSTGRES } from './postgres-dialect.ts'
 
-/**
- * Returns the dialect of the database that a Kysely uses.
- *
- * @throws {UnsupportedTransactionError} when `db` is not a Kysely, or uses another database.
- */
+/** @throws {UnsupportedTransactionError} when `db` is not a Kysely, or uses another database. */
 export function dialectOf(where: string, db: unknown): Dialect {
   const adapter = isKysely(db) ? db.getExecutor().adapter : undefined
   if (adapter?.supportsReturning === true && adapter.supportsTransactionalDdl === true) return POSTGRES

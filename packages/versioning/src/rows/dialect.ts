@@ -28,15 +28,10 @@ export interface Dialect {
     query: SelectQueryBuilder<AnyTables, string, O>,
     strength: 'no key update' | 'update',
   ): SelectQueryBuilder<AnyTables, string, O>
-  /**
-   * Inserts the row, or updates the row if it is older, with one statement.
-   *
-   * @returns whether the row was written.
-   */
+  /** Inserts the row, or updates it if it is older, with one statement. @returns whether the row was written. */
   upsert(upsert: Upsert): Promise<boolean>
 }
 
-/** A row to insert, or to update if it is older. */
 export interface Upsert {
   readonly row: UpsertedRow
   readonly column: string

@@ -35,11 +35,7 @@ export function instantOf(where: string, name: string, at: unknown): Instant {
   return { iso: `${utc.replace(' ', 'T')}Z`, utc, decimals: decimals.length }
 }
 
-/**
- * Converts a local time to UTC, with the precision of a second.
- *
- * @returns `undefined` for a day or a time that does not exist.
- */
+/** Converts to UTC, in whole seconds. @returns `undefined` for a day or a time that does not exist. */
 function toUtc(
   day: string | undefined,
   time: string | undefined,

@@ -20,11 +20,7 @@ export type Condition = readonly [column: string, operator: '=' | 'in', value: u
 
 /** A write to the row, and how to interpret a write that changed nothing. */
 interface KeyedWrite<R> {
-  /**
-   * Writes the row.
-   *
-   * @returns whether the row was written.
-   */
+  /** @returns whether the row was written. */
   readonly write: () => Promise<boolean>
   readonly written: R
   /** The expression to read from the row if it was not written. */
@@ -50,8 +46,6 @@ export class KeyedRow {
   readonly #where: string
 
   /**
-   * Checks the table and the key.
-   *
    * @throws {UnsupportedTransactionError} when `db` is not a Kysely on a supported database.
    * @throws {InvalidOptionError} when the table has no name, or the key is empty or contains a value that is not plain.
    */
@@ -66,12 +60,12 @@ export class KeyedRow {
     this.#where = where
   }
 
-  /** Returns the same row, with another handle of the same database. */
+  /** The same row, with another handle of the same database. */
   on(db: object): KeyedRow {
     return new KeyedRow(this.#where, db, this.table, this.key)
   }
 
-  /** A description for error messages: `orders (id = 'o1')` */
+  /** For error messages: `orders (id = 'o1')` */
   get description(): string {
     const columns = Object.entries(this.key).map(([column, value]) => `${column} = ${formatted(value)}`)
     return `${oneLine(this.table, 130)} (${oneLine(columns.join(', '), 500)})`
@@ -213,7 +207,7 @@ function isPlain(value: unknown): boolean {
   return ['string', 'bigint', 'boolean'].includes(typeof value) || value instanceof Uint8Array
 }
 
-/** Formats a value of the key for error messages, shortened to 60 characters. */
+/** For error messages, shortened to 60 characters. */
 function formatted(value: unknown): string {
   if (value instanceof Uint8Array) return `${value.byteLength} bytes`
   const text = isDate(value) ? value.toISOString() : String(value)

@@ -4,7 +4,6 @@ import { mysqlStatements } from './mysql-statements.ts'
 import { assertUniqueKey } from './unique-key.ts'
 import { expressionOf, inserting, valuesOf } from './upsert.ts'
 
-/** The dialect of MySQL and MariaDB. */
 export const MYSQL: Dialect = {
   engine: 'mysql',
   ...mysqlStatements,

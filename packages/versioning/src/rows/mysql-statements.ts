@@ -15,7 +15,6 @@ export const mysqlStatements = {
   roundsInsert: (table: string, column: string, instant: Instant) => sql<boolean>`
     (select ${rounds(sql`max(${sql.ref(`${table}.${column}`)})`, instant)} from ${sql.table(table)} where false)`,
 
-  /** True if the columns have these values. */
   hasKey: (key: Readonly<Record<string, unknown>>) =>
     sql<SqlBool>`${sql.join(
       Object.entries(key).map(([name, value]) => sql`${sql.ref(name)} = ${value}`),

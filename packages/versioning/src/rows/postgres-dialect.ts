@@ -3,7 +3,6 @@ import { postgresStatements } from './postgres-statements.ts'
 import { notUnique } from './unique-key.ts'
 import { inserting } from './upsert.ts'
 
-/** The dialect of PostgreSQL. */
 export const POSTGRES: Dialect = {
   engine: 'postgres',
   ...postgresStatements,

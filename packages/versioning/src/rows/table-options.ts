@@ -8,10 +8,8 @@ import type { Version } from '../version.ts'
 // oxlint-disable-next-line typescript/no-explicit-any -- savepoints with any names
 export type AnyKysely<DB> = Kysely<DB> | Transaction<DB> | ControlledTransaction<DB, any>
 
-/** The names of a schema's tables. */
 export type TableOf<DB> = keyof DB & string
 
-/** A row as it is selected. */
 export type Row<DB, TB extends keyof DB> = Selectable<DB[TB]>
 
 export type ColumnOf<DB, TB extends keyof DB> = keyof Row<DB, TB> & string
@@ -55,5 +53,4 @@ export type SetOf<DB, TB extends keyof DB, Managed extends string> = UpdateObjec
  */
 type Without<C extends string> = C extends string ? { readonly [K in C]?: never } : never
 
-/** A row to insert. */
 export type NewRow<DB, TB extends keyof DB> = Insertable<DB[TB]>

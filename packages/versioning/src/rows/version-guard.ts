@@ -15,10 +15,9 @@ import { checkedInsert } from './upsert.ts'
 import { foundVersion, versionColumnOf, versionText } from './version-option.ts'
 import { exactVersion, type Version } from '../version.ts'
 
-/** The options of a version guard. The types of `where`, `insert` and `versionColumn` follow from `table`. */
+/** The types of `where`, `insert` and `versionColumn` follow from `table`. */
 export type VersionGuardOptions<DB, P = unknown> = {
   [TB in TableOf<DB>]: {
-    /** The table of the row. */
     table: TB
     /** Columns of a unique key, with their values. */
     where: (message: InboxMessage<P>) => RowKey<DB, TB>
@@ -117,11 +116,7 @@ async function guard(options: CheckedOptions, tx: object, message: unknown): Pro
   )
 }
 
-/**
- * Returns the row and the version of a message.
- *
- * @throws {InvalidMessageError} when the message names no row, or no version.
- */
+/** @throws {InvalidMessageError} when the message names no row, or no version. */
 function rowOf(
   { table, column, ...of }: CheckedOptions,
   tx: object,

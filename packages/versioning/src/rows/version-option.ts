@@ -5,14 +5,11 @@ import { VersionConflictError } from '../errors.ts'
 import type { Condition, KeyedRow } from './keyed-row.ts'
 import { asKindOf, exactVersion, type Version } from '../version.ts'
 
-/** Reads the option `versionColumn`. */
 export function versionColumnOf(where: string, options: { versionColumn?: unknown }): string {
   return new OptionChecker(where, options).text('versionColumn', { max: 255, default: 'version' })
 }
 
 /**
- * Checks the option `set`.
- *
  * @returns a copy. Its functions throw an InvalidOptionError when they do not return an expression.
  * @throws {InvalidOptionError} when `set` is not an object, or names the column that txbox writes itself.
  */
@@ -60,11 +57,7 @@ export function versionText(row: KeyedRow, column: string): RawBuilder<string | 
   return row.dialect.textOf(sql.ref(column))
 }
 
-/**
- * Parses the version that was read.
- *
- * @throws {InvalidOptionError} when the version is null or not a whole number.
- */
+/** @throws {InvalidOptionError} when the version is null or not a whole number. */
 export function foundVersion(row: KeyedRow, column: string, found: string | null): bigint {
   if (found !== null && /^-?\d+$/.test(found)) return BigInt(found)
   throw new InvalidOptionError(
@@ -73,11 +66,7 @@ export function foundVersion(row: KeyedRow, column: string, found: string | null
   )
 }
 
-/**
- * Checks whether the row is at the expected version by now. Returns `undefined` if it is.
- *
- * @throws {VersionConflictError} when the row is at another version.
- */
+/** @throws {VersionConflictError} when the row is at another version. */
 export function conflictUnlessAt(row: KeyedRow, where: string, expected: Version, actual: bigint): undefined {
   if (actual === exactVersion(where, 'expected', expected)) return undefined
   throw new VersionConflictError(
