@@ -1,7 +1,7 @@
 /*
- * PostgreSQL identifies its errors by SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html MySQL
- * and MariaDB number their errors instead. An error is classified by its exact code, then by the class of the code, and
- * if there is no connection by the message of the driver.
+ * PostgreSQL identifies its errors by SQLSTATE (https://www.postgresql.org/docs/current/errcodes-appendix.html). MySQL and
+ * MariaDB number their errors instead. An error is classified by its exact code, then by the class of the code, and if
+ * there is no connection by the message of the driver.
  */
 import { DatabaseAccessError, InvalidMessageError, TransactionAbortedError } from '@txbox/core'
 import { isCausedBy, isFullDisk, isPostgresConflict, propertyOf, readOnlyPart } from '@txbox/core/internal'
@@ -69,7 +69,6 @@ export function isConflict(error: unknown): boolean {
   return isConflictCausedBy(error, (at) => isPostgresConflict(at) || isTxboxConflict(at))
 }
 
-/** Returns whether the statement timed out. */
 export function isTimeout(error: unknown): boolean {
   return propertyOf(error, 'code') === CANCELED
 }
@@ -79,7 +78,6 @@ export function hasCode(error: unknown, code: string): boolean {
   return isCausedBy(error, (at) => propertyOf(at, 'code') === code)
 }
 
-/** Translates an error of the driver to a txbox error. An error that has no txbox class is returned unchanged. */
 export const translate = translateBy(meaningOf)
 
 export const errors: DatabaseErrors = {

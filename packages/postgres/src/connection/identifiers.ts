@@ -13,7 +13,7 @@ export const DEFAULT_SCHEMA = 'txbox'
 const NAME_BYTES = 63
 
 /**
- * Quotes a schema's name for SQL text. Capitals, quotes and hyphens are allowed.
+ * Capitals, quotes and hyphens are allowed.
  *
  * @throws {InvalidOptionError} when the name is empty, longer than 63 bytes, or contains a NUL.
  */
@@ -32,10 +32,7 @@ export function quoteSchema(where: string, schema: unknown): string {
   return `"${schema.replaceAll('"', '""')}"`
 }
 
-/**
- * Returns the name of the channel. A channel name has a lower length limit than a schema name, so it is derived from
- * the schema. `schema` is quoted.
- */
+/** A channel name has a lower length limit than a schema name, so it is derived from the schema. `schema` is quoted. */
 export function channelOf(schema: string): string {
   return `txbox_outbox_${crc32(schema).toString(16)}`
 }

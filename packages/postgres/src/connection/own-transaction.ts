@@ -72,9 +72,7 @@ export async function inOwnTransaction<R>(
   }
 }
 
-/**
- * Opens the transaction. If the library can send several statements in one flight, the first statements are sent along.
- */
+/** If the library can send several statements in one flight, the first statements are sent together with BEGIN. */
 async function opened(
   db: object,
   connection: OwnConnection,

@@ -56,7 +56,7 @@ export async function atReadCommitted(
   return within(queryAlone(text, values, limits), statementTimeoutMs, unanswered)
 }
 
-/** Runs a transaction of several statements, which must be safe to repeat. */
+/** The transaction must be safe to repeat. */
 export function runTogether<R>(
   source: StatementRoot,
   doing: string,
@@ -65,7 +65,6 @@ export function runTogether<R>(
   return repeatOnConflict(errors, doing, () => inOwnTransaction(source, work))
 }
 
-/** The COPY of a library that supports it. */
 export type CopyOut = NonNullable<ReturnType<NonNullable<RootAdapter['copyOut']>>>
 
 /**

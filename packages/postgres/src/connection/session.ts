@@ -70,7 +70,7 @@ export async function bind(resolver: Resolver, handle: unknown): Promise<Postgre
 /** The sessions of transactions that txbox itself opened. */
 const opened = new WeakSet<object>()
 
-/** Creates a session for a transaction that txbox itself opened. BEGIN may not have been sent yet. */
+/** For a transaction that txbox itself opened, whose BEGIN may not have been sent yet. */
 export async function openedSession(
   resolver: Resolver,
   handle: unknown,

@@ -59,7 +59,7 @@ select pg_catalog.current_setting('lock_timeout') as before, pg_catalog.set_conf
     unbind: `
 select pg_catalog.set_config('lock_timeout', $1, true) as bound`,
 
-    /** Reads the claim of the key. Uses clock_timestamp(), because now() does not advance in a long transaction. */
+    /** Uses clock_timestamp(), because now() does not advance in a long transaction. */
     read: `
 select (expires_at > pg_catalog.clock_timestamp())::text as live, ${PROCESSED_AT}, correlation_id, result,
   pg_catalog.encode(content_hash, 'hex') as content_hash
@@ -81,13 +81,12 @@ update ${inbox}
 set correlation_id = $3, processed_at = pg_catalog.clock_timestamp(), expires_at = ${expiry}, result = $5, content_hash = pg_catalog.decode($6, 'hex')
 where consumer = $1 and key = $2 and expires_at <= pg_catalog.clock_timestamp()`,
 
-    /** Saves the result. This transaction has won the claim, so no other transaction can change its row. */
+    /** This transaction has won the claim, so no other transaction can change its row. */
     saveResult: `
 update ${inbox}
 set result = $3
 where consumer = $1 and key = $2`,
 
-    /** Makes many claims with one statement. */
     claimBatch: claimBatchStatement(schema, { extras: false, reported: false }),
 
     /** Like `claimBatch`, with results and hashes of contents. */

@@ -15,7 +15,6 @@ import { columns } from '../connection/columns.ts'
 import { inboxStatements } from './inbox-statements.ts'
 import { execute, watchFromNow, write, type PostgresSession } from '../connection/session.ts'
 
-/** The inbox table of PostgreSQL. {@link InboxStore} documents the methods. */
 export class PostgresInboxStore implements InboxStore {
   readonly #sql: ReturnType<typeof inboxStatements>
 

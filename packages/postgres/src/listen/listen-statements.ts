@@ -1,6 +1,5 @@
 /* Only PostgreSQL can wake a relay, with NOTIFY. */
 
-/** Statements on the listening connection. */
 export const listenStatements = {
   /** A channel name is an identifier, which cannot be passed as a parameter. */
   listen: (channel: string) => `listen "${channel}"`,

@@ -19,7 +19,6 @@ function silent(ms: number): never {
   unanswered(ms, 'The connection that listens for new messages')
 }
 
-/** Opens a connection for LISTEN. */
 export type ConnectListening = (on: {
   readonly notified: (payload: unknown) => void
   readonly ended: (error: unknown) => void

@@ -9,11 +9,7 @@ import { runAlone } from '../connection/run-alone.ts'
 /** A place after every message. */
 const LAST_PLACE = '9223372036854775807'
 
-/**
- * Creates the store of dead letters for PostgreSQL.
- *
- * @param queue the stored queue whose dead letters these are; `undefined` for the outbox.
- */
+/** @param queue the stored queue whose dead letters these are; `undefined` for the outbox. */
 export function deadLetterStore(
   schema: string,
   source: StatementRoot,

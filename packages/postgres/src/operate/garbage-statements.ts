@@ -44,7 +44,6 @@ with removed as (
     /** Removes dead letters of the outbox; other parked messages stay. $3 is the retention in milliseconds. */
     removeDeadLetters: removeOldest('parked', 'dead_at', retention, dead),
 
-    /** Like `removeDeadLetters`, for dead letters of stored queues. */
     removeQueueDeadLetters: removeOldest('queue', 'dead_at', retention, dead),
 
     /** The first queue after $1 that has messages. */
@@ -66,7 +65,7 @@ where next.due_at = ${EPOCH}
 order by asked.shard
 limit 1`,
 
-    /** Removes records of redrives. $3 is the retention in milliseconds. */
+    /** $3 is the retention in milliseconds. */
     removeRedrives: removeOldest('redrives', 'redriven_at', retention),
 
     /** Removes dead letters of version buffers; waiting messages stay. $3 is the retention in milliseconds. */

@@ -10,7 +10,6 @@ import { garbageStatements } from './garbage-statements.ts'
 import { QueueReceiver } from '../queue/queue-receiver.ts'
 import { runAlone, runAtReadCommitted } from '../connection/run-alone.ts'
 
-/** Creates the store of the garbage collector for PostgreSQL. */
 export function garbageStore(schema: string, source: StatementRoot): GarbageStore {
   const sql = garbageStatements(schema)
   const receiver = new QueueReceiver(schema, source)

@@ -175,7 +175,6 @@ select pg_catalog.current_setting('server_version') as version, pg_catalog.curre
   pg_catalog.current_setting('fsync') as fsync, pg_catalog.current_setting('synchronous_commit') as synchronous_commit,
   pg_catalog.pg_is_in_recovery()::text as replica`,
 
-    /** The indexes of txbox's tables, and whether they are valid. */
     indexes: `
 select c.relname as name, i.indisvalid::text as valid
 from pg_catalog.pg_index as i

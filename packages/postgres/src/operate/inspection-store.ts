@@ -11,7 +11,6 @@ import { inspectionStatements } from './inspection-statements.ts'
 import { checkRevision } from '../tables/schema-revision.ts'
 import { serverFindings, tableFindings } from './server-findings.ts'
 
-/** Creates the store of figures and findings for PostgreSQL. */
 export function inspectionStore(schema: string, root: RootAdapter, db: unknown): InspectionStore {
   const sql = inspectionStatements(schema)
   return new SqlInspectionStore<unknown>({

@@ -12,7 +12,6 @@ import { execute } from '../connection/session.ts'
 
 const STORING = 'storing messages in the outbox'
 
-/** The outbox table of PostgreSQL, for producers. {@link OutboxStore} documents the methods. */
 export class PostgresOutboxStore implements OutboxStore {
   readonly #sql: ReturnType<typeof outboxStatements>
   readonly #channel: string
@@ -63,7 +62,6 @@ export class PostgresOutboxStore implements OutboxStore {
   }
 }
 
-/** Transposes rows to columns. */
 export function valuesByColumn(rows: readonly (readonly unknown[])[]): readonly unknown[] {
   return rows[0]!.map((_, column) => rows.map((row) => row[column]))
 }

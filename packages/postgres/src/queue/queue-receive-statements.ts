@@ -65,7 +65,6 @@ export function queueReceiveStatements(schema: string) {
       and (${table}.order_key, ${table}.place) > (${key}, 0) and ${table}.order_key <= ${key}`
   const inOrder = (table: string): string =>
     `order by ${table}.topic, ${table}.shard, ${table}.order_key, ${table}.place`
-  /** The first message of a key. */
   const firstOf = (what: string, key: Key): string => `
     select ${what} from ${queue} as f
     where ${ofKey('f', key)} and f.due_at is distinct from ${EPOCH}
@@ -164,7 +163,7 @@ select asked.more::text as more, taken.*
 from asked
 left join taken on true`,
 
-    /** Locks the row of a shard. Returns nothing if another receiver has locked the row, or there is no such row. */
+    /** Returns nothing if another receiver has locked the row, or there is no such row. */
     lockShard: `
 select name from ${schema}.leases
 where name = $1

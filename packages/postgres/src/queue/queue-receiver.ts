@@ -32,10 +32,8 @@ const RECEIVING = 'receiving messages from a queue'
  */
 const SHARDS_AT_ONCE = 4
 
-/** The shards of a queue. */
 export const QUEUE_SHARDS: readonly number[] = [...ALL_SHARDS, UNKEYED_SHARD]
 
-/** Visits shards, and receives the visible messages there. */
 type VisitShards = (search: Search) => Promise<Visit>
 
 /** Receives messages from one shard after another, until it has as many as the request asks for. */
@@ -54,9 +52,10 @@ export class QueueReceiver {
   }
 
   /**
-   * Receives in transactions of its own: messages without a key by one statement, and all others from their shards. A receive
-   * that follows one with messages of a key begins with the shards, among which is that of messages without a key: then a
-   * queue of keys needs no statement more, and neither kind of message keeps a receiver from the other.
+   * Receives in transactions of its own: messages without a key by one statement, and all others from their shards. A
+   * receive that follows one with messages of a key begins with the shards, which include the shard of messages without
+   * a key. So a queue whose messages all have keys needs no extra statement, and neither kind of message keeps a
+   * receiver from the other kind.
    */
   async receiveAlone(request: ReceiveRequest): Promise<readonly QueueMessage[]> {
     const fromShards = (received: readonly QueueMessage[]): Promise<readonly QueueMessage[]> =>
@@ -170,11 +169,7 @@ export class QueueReceiver {
     return { received, moved }
   }
 
-  /**
-   * Removes handled messages of a shard without receiving.
-   *
-   * @returns the number of messages removed; 0 if a receiver has locked the shard.
-   */
+  /** Removes handled messages. @returns their number; 0 if a receiver has locked the shard. */
   sweep(queue: string, shard: number, limit: number): Promise<number> {
     return this.transaction((transaction) => this.shards(transaction, queue).sweep(shard, limit))
   }
@@ -188,7 +183,6 @@ export class QueueReceiver {
     return shards
   }
 
-  /** The shards of a queue, within a transaction. */
   shards(transaction: OwnTransaction, queue: string): QueueShards {
     return new QueueShards(this.#sql, transaction, queue)
   }

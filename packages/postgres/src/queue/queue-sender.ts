@@ -10,7 +10,6 @@ import { execute } from '../connection/session.ts'
 
 const SENDING = 'sending messages to a queue'
 
-/** The stored queues of PostgreSQL, for senders. {@link QueueSender} documents the methods. */
 export class PostgresQueueSender implements QueueSender {
   readonly #sql: ReturnType<typeof queueStatements>
   readonly #channel: string

@@ -33,7 +33,6 @@ export interface Search extends ReceiveRequest {
   readonly received: readonly QueueMessage[]
 }
 
-/** The result of visiting shards. */
 export interface Visit {
   readonly received: readonly QueueMessage[]
   /** Whether messages were moved, so that another visit may find other messages. */
@@ -50,7 +49,6 @@ export interface Round extends Visit {
   readonly isLast: boolean
 }
 
-/** The shards of a queue, within a transaction. */
 export class QueueShards {
   readonly #sql: ReturnType<typeof queueReceiveStatements>
   readonly #transaction: OwnTransaction
@@ -104,11 +102,7 @@ export class QueueShards {
     return { received, moved, shards, isLast }
   }
 
-  /**
-   * Removes handled messages of a shard, and commits.
-   *
-   * @returns the number of messages removed; 0 if a receiver has locked the shard.
-   */
+  /** Removes handled messages, and commits. @returns their number; 0 if a receiver has locked the shard. */
   async sweep(shard: number, limit: number): Promise<number> {
     const { query, commitWith } = this.#transaction
     const locks = await query(this.#sql.lockShard, [shardRow(this.#queue, shard)])
@@ -142,11 +136,7 @@ export class QueueShards {
     return [{ text: this.#sql.release, values }]
   }
 
-  /**
-   * Locks the messages whose receipts have expired.
-   *
-   * @returns the places of the messages that could be locked.
-   */
+  /** Locks the messages whose receipts have expired. @returns the places of those that could be locked. */
   async #unlocked(candidates: readonly QueueCandidate[]): Promise<ReadonlySet<string>> {
     const expired = expiredFlights(candidates)
     if (expired.length === 0) return new Set()
@@ -194,7 +184,6 @@ export class QueueShards {
   }
 }
 
-/** The decisions about one shard. */
 interface ShardRound {
   readonly shard: number
   readonly round: QueueRound

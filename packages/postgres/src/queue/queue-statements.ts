@@ -201,7 +201,6 @@ from ${queue} as q
 where q.place = any ($1::bigint[]) and q.receipt is not null
 for update skip locked`,
 
-    /** Restarts the visibility timeout of messages, and returns them. */
     extendRecalled: `
 update ${queue} as q
 set due_at = pg_catalog.clock_timestamp() + $2::double precision * interval '1 millisecond'

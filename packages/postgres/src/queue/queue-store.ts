@@ -23,7 +23,6 @@ interface ReceiptSettlement {
   readonly text: string
 }
 
-/** The stored queues of PostgreSQL, for receivers. {@link QueueStore} documents the methods. */
 export class PostgresQueueStore implements QueueStore {
   readonly #sql: ReturnType<typeof queueStatements>
   /** For receives without an attempt, which have a time limit of their own. */

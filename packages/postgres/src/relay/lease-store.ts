@@ -10,7 +10,6 @@ import { errors } from '../connection/errors.ts'
 import { leaseStatements } from './lease-statements.ts'
 import { atReadCommitted } from '../connection/run-alone.ts'
 
-/** The table of leases of PostgreSQL. {@link LeaseStore} documents the methods. */
 export class PostgresLeaseStore implements LeaseStore {
   readonly #sql: ReturnType<typeof leaseStatements>
   readonly #connection: LeaseConnection

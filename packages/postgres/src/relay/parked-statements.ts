@@ -27,7 +27,6 @@ export function parkedStatements(schema: string) {
     `f.order_key is not null and f.shard = ${shard}::smallint
       and (f.order_key, f.place) ${comparison} (${key}, ${place}) and f.order_key <= ${key}`
   const inOrder = 'order by f.shard, f.order_key, f.place'
-  /** The first row of a key. */
   const firstOf = (what: string, shard: string, key: string): string => `
     select ${what} from ${parked} as f
     where ${ofKey(shard, key, '>', '0')}

@@ -42,7 +42,6 @@ import { copyAlone, runAtReadCommitted, type CopyOut } from '../connection/run-a
 
 const READING = 'reading the outbox'
 
-/** Insufficient privilege. */
 const NO_PRIVILEGE = '42501'
 
 /**
@@ -172,11 +171,7 @@ export abstract class RelayOutbox {
     assertNone(columns.number(found, 'remaining'), rows.length, 'in the outbox')
   }
 
-  /**
-   * Runs a statement of a settlement.
-   *
-   * @throws {SettlementError} when the role of the relay lacks a privilege.
-   */
+  /** @throws {SettlementError} when the role of the relay lacks a privilege. */
   protected async attempt(text: string, values: readonly unknown[]): Promise<SqlResult> {
     try {
       return await runAtReadCommitted(this.source, SETTLING, text, values)

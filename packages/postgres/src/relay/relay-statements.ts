@@ -138,7 +138,6 @@ with ${held}, settled as (
 )
 select (select pg_catalog.count(*) from settled)::text as settled from held`,
 
-    /** Counts the rows that still exist. */
     remaining: `
 select pg_catalog.count(*)::text as remaining
 from ${found('rows from (pg_catalog.unnest($2::bigint[]), pg_catalog.unnest($3::timestamptz[])) as wanted (seq, stamp)', '$1')}`,

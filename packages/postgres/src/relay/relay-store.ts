@@ -16,10 +16,7 @@ import { runAtReadCommitted } from '../connection/run-alone.ts'
 /** The number of keys that are examined at a time. */
 const HEAL_KEYS = 10_000
 
-/**
- * The outbox table, the table of parked messages and the notes about crashes on PostgreSQL, for the relay.
- * {@link RelayStore} documents the methods.
- */
+/** The outbox table, the table of parked messages and the notes about crashes. */
 export class PostgresRelayStore extends RelayOutbox implements RelayStore {
   readonly #parked: ReturnType<typeof parkedStatements>
   /** The last examined key of each shard that has more keys. */

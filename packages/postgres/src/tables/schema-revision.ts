@@ -9,7 +9,7 @@ import { DEFAULT_SCHEMA, quoteSchema } from '../connection/identifiers.ts'
 import { migrationStatements } from './migration-statements.ts'
 import { MIGRATIONS } from './migrations.gen.ts'
 
-/** The migrations of PostgreSQL. A place is a quoted schema. */
+/** A place is a quoted schema. */
 export const migrations = new Migrations<string>({
   engine: 'postgres',
   errors,
@@ -26,16 +26,11 @@ export const migrations = new Migrations<string>({
     sql.replaceAll(/\btxbox(?=\.)|(?<=create schema if not exists )txbox\b/g, () => schema),
 })
 
-/**
- * Checks the revision of the tables.
- *
- * @throws {SchemaError} when the tables have an earlier or later revision than this version of the package.
- */
+/** @throws {SchemaError} when the tables have an earlier or later revision than this version of the package. */
 export async function checkRevision(run: RunStatement, schema: string): Promise<void> {
   migrations.assertRevision(await appliedMigrations(run, schema), schema)
 }
 
-/** Returns the numbers of the migrations that were applied to a schema. */
 async function appliedMigrations(run: RunStatement, schema: string): Promise<ReadonlySet<number>> {
   const { rows } = await run(migrationStatements(schema).applied)
   return new Set(rows.map((row) => columns.number(row, 'number')))

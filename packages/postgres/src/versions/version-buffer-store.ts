@@ -12,7 +12,6 @@ import { versionBufferStatements } from './version-buffer-statements.ts'
 type Store = VersionBufferStore
 type Statements = ReturnType<typeof versionBufferStatements>
 
-/** The tables of the version buffer in PostgreSQL. {@link VersionBufferStore} documents the methods. */
 export class PostgresVersionBufferStore implements VersionBufferStore {
   readonly #sql: Statements
   readonly transactionOf = sharedTransaction

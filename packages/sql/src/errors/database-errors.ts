@@ -8,7 +8,6 @@ import {
 } from '@txbox/core'
 import { NETWORK_CODES, propertyOf, reasonOf, withCauses } from '@txbox/core/internal'
 
-/** Translates and classifies the errors of one database. */
 export interface DatabaseErrors {
   /** Translates an error of the driver to a txbox error. An error that has no txbox class is returned unchanged. */
   readonly translate: (error: unknown, doing: string) => unknown
@@ -96,7 +95,6 @@ export function unavailable(quoted: string, idleLimit?: string): Meaning {
   }
 }
 
-/** The meaning of an error by which the server, or a transaction, refuses to write. */
 export function readOnly(quoted: string): Meaning {
   return {
     type: DatabaseUnavailableError,
@@ -106,7 +104,6 @@ export function readOnly(quoted: string): Meaning {
   }
 }
 
-/** The meaning of an error by which the server reports that its disk is full. */
 export function fullDisk(quoted: string): Meaning {
   return {
     type: DatabaseUnavailableError,
@@ -133,7 +130,6 @@ export function translateBy(
   }
 }
 
-/** Runs work, and translates its errors. */
 export async function translatingErrors<R>(
   { translate }: Pick<DatabaseErrors, 'translate'>,
   doing: string,
@@ -146,7 +142,6 @@ export async function translatingErrors<R>(
   }
 }
 
-/** Returns whether this is a conflict that txbox reports. */
 export function isTxboxConflict(error: unknown): boolean {
   return propertyOf(error, 'code') === CONFLICT
 }

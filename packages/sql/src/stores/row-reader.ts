@@ -2,7 +2,6 @@
 const EARLIEST_MS = Date.parse('0001-01-01')
 const LATEST_MS = Date.UTC(9999, 11, 31)
 
-/** A row as a driver returns it. */
 export type Row = Readonly<Record<string, unknown>>
 
 /** The form in which a database returns values. */
@@ -25,7 +24,7 @@ export class RowReader {
     this.#encoding = encoding
   }
 
-  /** Returns whether the row has a value in the column: not null. */
+  /** Whether the value is not null. */
   has(row: Row | undefined, name: string): boolean {
     return (row?.[name] ?? null) !== null
   }
@@ -34,7 +33,7 @@ export class RowReader {
     return this.#encoding.textOf(row?.[name])
   }
 
-  /** Reads text. Returns `undefined` for null, or if there is no row. */
+  /** Returns `undefined` for null, or if there is no row. */
   optionalText(row: Row | undefined, name: string): string | undefined {
     return this.has(row, name) ? this.text(row, name) : undefined
   }

@@ -10,7 +10,6 @@ const LOCK_PAUSE_MS = 100
 
 export const CHECKING = 'checking the tables'
 
-/** A migration file. */
 interface Migration {
   readonly number: number
   readonly name: string
@@ -33,13 +32,12 @@ interface MigratedDatabase<P> {
   readonly migrations: readonly Migration[]
   /** The name of the option for the place of the tables. */
   readonly option: 'schema' | 'prefix'
-  /** Reads this option of a call. */
   readonly placeOf: (call: string, option: string | undefined) => P
   /** Returns the name of a place for error messages. */
   readonly nameOf: (place: P) => string
-  /** Checks that the server is supported. Absent if each server is. */
+  /** Absent if each server is supported. */
   readonly checkServer?: (run: RunStatement, place: P) => Promise<void>
-  /** Returns the numbers of the applied migrations; empty if there are no tables. */
+  /** The numbers of the applied migrations; empty if there are no tables. */
   applied(run: RunStatement, place: P): Promise<ReadonlySet<number>>
   /** Returns SQL of a migration file for the tables of a place. */
   readonly on: (sql: string, place: P) => string
@@ -53,7 +51,6 @@ interface MigrationOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-/** The work of `migrate`. */
 export interface Migrating<P> {
   /** Runs a statement on the connection that migrates. */
   readonly run: RunStatement
@@ -100,7 +97,7 @@ export class Migrations<P> {
     })
   }
 
-  /** Returns the missing migrations with their SQL, for `pendingMigrations`. */
+  /** For `pendingMigrations`. */
   async pending(db: object, options: MigrationOptions): Promise<readonly MigrationText[]> {
     const { engine, errors, option, checkServer } = this.#database
     const check = new OptionChecker('pendingMigrations', options).known(option, 'libraries')
@@ -113,7 +110,7 @@ export class Migrations<P> {
     })
   }
 
-  /** Returns a provider for Kysely's `Migrator`. `apply` runs one migration file. */
+  /** For Kysely's `Migrator`. `apply` runs one migration file. */
   provider(
     options: MigrationOptions,
     apply: (run: RunStatement, sql: string, place: P) => Promise<void>,
@@ -129,7 +126,6 @@ export class Migrations<P> {
     return { getMigrations: async () => Object.fromEntries(named) }
   }
 
-  /** Returns the SQL of all migrations, for `migrationSql`. */
   texts(place: P): readonly MigrationText[] {
     return this.#textsOf(this.#database.migrations, place)
   }
@@ -143,20 +139,12 @@ export class Migrations<P> {
       .filter((statement) => statement !== '')
   }
 
-  /**
-   * Returns the migrations that are not applied yet.
-   *
-   * @throws {SchemaError} when the tables have a later revision than the package knows.
-   */
+  /** @throws {SchemaError} when the tables have a later revision than the package knows. */
   async missing(run: RunStatement, place: P): Promise<readonly Migration[]> {
     return this.#missingIn(await this.#database.applied(run, place), place)
   }
 
-  /**
-   * Checks that the tables have the revision of the package.
-   *
-   * @throws {SchemaError} when the tables have an earlier or later revision than the package.
-   */
+  /** @throws {SchemaError} when the tables have an earlier or later revision than the package. */
   assertRevision(applied: ReadonlySet<number>, place: P): void {
     const missing = this.#missingIn(applied, place)
     if (missing.length === 0) return
@@ -186,7 +174,6 @@ export class Migrations<P> {
   }
 }
 
-/** Returns a function that runs statements in a transaction. */
 function runIn(resolver: Resolver, tx: unknown): RunStatement {
   return async (text, values = []) => {
     const { driver, connection } = await resolver.transaction(tx)

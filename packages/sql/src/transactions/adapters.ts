@@ -1,4 +1,3 @@
-/** The result of a statement: the rows that it returned, and the number of rows that it wrote. */
 export interface SqlResult {
   readonly rows: readonly Readonly<Record<string, unknown>>[]
   /** The number of rows written; NaN if the library does not report it. */
@@ -9,7 +8,7 @@ export interface SqlResult {
   readonly inTransaction?: boolean | undefined
 }
 
-/** The kind of database behind a handle. MariaDB speaks MySQL's protocol. */
+/** MariaDB speaks MySQL's protocol. */
 export type Engine = 'postgres' | 'mysql'
 
 /** `'unknown'`: the library does not report the state; only the server can. */
@@ -102,9 +101,7 @@ export interface TransactionTracker {
   readonly rolledBack: 'yes' | 'perhaps' | 'no'
 }
 
-/**
- * These methods do not always return a promise: they are called for every message, and most results need no waiting.
- */
+/** The result of a method that is called for every message: a promise only if there is something to wait for. */
 export type Awaitable<T> = T | Promise<T>
 
 /**
@@ -112,7 +109,6 @@ export type Awaitable<T> = T | Promise<T>
  * that is built on a driver needs no adapter, only a `TransactionLibrary` that finds the driver's connection.
  */
 export interface DriverAdapter<H = unknown> {
-  /** The name of the driver in error messages. */
   readonly name: string
   /**
    * Returns whether this is a transaction, a connection, a pool or a root of this driver, judging by its structure. The
@@ -139,8 +135,8 @@ export interface DriverAdapter<H = unknown> {
   /** Whether the answer to a write contains `inTransaction` (MySQL). */
   readonly reportsTransaction?: boolean
   /**
-   * Whether neither the statements of a handler nor the state of the transaction can be seen (MySQL), so that the
-   * server must be asked.
+   * Whether txbox can see neither the statements of a handler nor the state of the transaction (MySQL), so that it must
+   * ask the server.
    */
   readonly hidesState?: boolean
   /**
@@ -158,7 +154,7 @@ export interface DriverAdapter<H = unknown> {
    * not show the reason. Absent if the library hides its connection.
    */
   readonly watchEnd?: (handle: H) => EndOfConnection
-  /** Whether this handle can be severed. @default true */
+  /** @default true */
   readonly canSever?: (handle: H) => boolean
 }
 
@@ -183,7 +179,6 @@ export interface Resolved {
   readonly settled?: (() => Promise<void>) | undefined
 }
 
-/** A statement with its values. */
 export interface Statement {
   readonly text: string
   readonly values: readonly unknown[]
@@ -206,13 +201,12 @@ export interface OwnConnection {
   readonly abandon?: () => void
 }
 
-/** A connection on which the server reports notifications. */
 export interface ListeningConnection {
   readonly query: (text: string) => Promise<unknown>
   readonly close: () => void
 }
 
-/** The isolation levels of a transaction. Without a level, the server's default applies. */
+/** Without a level, the server's default applies. */
 export type Isolation = 'read committed' | 'repeatable read' | 'serializable'
 
 /** A transaction that has not been opened yet, so that BEGIN can be sent together with the first statement. */
@@ -230,7 +224,6 @@ export interface Opening {
 
 /** Adapts a pool or a root of one library: the object that opens transactions. */
 export interface RootAdapter<R = unknown> {
-  /** The name of the library in error messages. */
   readonly name: string
   recognises(root: unknown): root is R
   /**
@@ -238,7 +231,7 @@ export interface RootAdapter<R = unknown> {
    * transaction before.
    */
   readonly checksCommit: boolean
-  /** Returns the maximum number of connections that the root opens, if the root reports it. */
+  /** Returns `undefined` if the root does not report its limit. */
   maxConnections(root: R): number | undefined
   /**
    * Runs one statement on any connection, outside a transaction. Rejects if there is no answer within `timeoutMs`,

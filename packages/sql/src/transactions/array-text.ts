@@ -1,4 +1,4 @@
-/** A value that every library can send: text, null or bytes. */
+/** A value that every library can send. */
 export type PlainValue = string | Buffer | null
 
 /**
@@ -9,7 +9,6 @@ export function plainValues(values: readonly unknown[]): readonly PlainValue[] {
   return values.map(plainValue)
 }
 
-/** Converts a value to one that every library can send. */
 export function plainValue(value: unknown): PlainValue {
   if (value === null || value === undefined) return null
   if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength)

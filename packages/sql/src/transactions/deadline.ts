@@ -11,19 +11,16 @@ export const CHECK_TIMEOUT_MS = 30_000
 /** The timeout of a batch of a garbage collector; a later answer means that the connection is lost. */
 export const GARBAGE_TIMEOUT_MS = 60_000
 
-/** The root on which txbox's own statements run, and the timeout of their answers. */
 export interface StatementRoot {
   readonly root: RootAdapter
   readonly db: unknown
   readonly statementTimeoutMs: number
 }
 
-/** Returns the time after which the server must cancel a statement for which the client waits `timeoutMs`. */
 export function cancelAfterMs(timeoutMs: number): number {
   return timeoutMs * SERVER_SHARE
 }
 
-/** Returns the error for a connection that was opened only after the deadline of the work that needed it. */
 export function tooLate(): Error {
   return new Error('The connection arrived after the deadline.')
 }

@@ -161,10 +161,8 @@ export function publicTransact(
 }
 
 /**
- * Checks the options of `transact`.
- *
  * @throws {InvalidOptionError} for an unknown option, an unknown isolation level, or a `signal` that is not an
- *   AbortSignal.
+ * AbortSignal.
  */
 export function transactOptions(options: TransactOptions): TransactOptions {
   const check = new OptionChecker('transact', options).known('isolation', 'signal')

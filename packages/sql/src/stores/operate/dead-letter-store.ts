@@ -16,14 +16,12 @@ const DOING: Readonly<Record<Selecting | 'payloads' | 'errors', string>> = {
   errors: 'reading errors',
 }
 
-/** Rows of messages. */
 export interface SelectedRows {
   readonly rows: readonly Row[]
   /** The row after which the next page begins; `undefined` if this page is the last. */
   readonly last: Row | undefined
 }
 
-/** The parts of one database that the store of its dead letters needs. */
 interface DeadLetterDatabase {
   readonly read: RowReader
   /** Selects messages, and does what the call says with them. `by` is the name of the operator who redrives. */
@@ -45,7 +43,6 @@ interface DeadLetterDatabase {
   payloadOf(row: Row): Uint8Array
 }
 
-/** The dead letters of a database. {@link DeadLetterStore} documents the methods. */
 export class SqlDeadLetterStore implements DeadLetterStore {
   readonly #database: DeadLetterDatabase
 
@@ -144,12 +141,11 @@ export class SqlDeadLetterStore implements DeadLetterStore {
   }
 }
 
-/** Returns the position from which a search continues after a row. */
 export function positionOf(read: RowReader, row: Row): { readonly id: string; readonly place: string } {
   return { id: read.text(row, 'id'), place: read.text(row, 'place') }
 }
 
-/** Returns the rows of a page. A page that is not full is the last. */
+/** A page that is not full is the last. */
 export function pageOf(rows: readonly Row[], limit: number): SelectedRows {
   return { rows, last: rows.length < limit ? undefined : rows.at(-1) }
 }

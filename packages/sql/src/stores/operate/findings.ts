@@ -10,18 +10,17 @@ export function judged(
   return bad === false ? { check, verdict: 'ok', found } : { check, found, ...bad }
 }
 
-/** Returns the finding about whether the server accepts writes. */
 export function writableFinding(found: string, isReadOnly: boolean): Finding {
   return judged('writable', found, isReadOnly && { verdict: 'problem', advice: 'Connect to the primary.' })
 }
 
-/** Returns the finding about the default isolation level; `advice` is for SERIALIZABLE. */
+/** `advice` is for SERIALIZABLE. */
 export function isolationFinding(level: string, advice: string): Finding {
   const isStrict = level === 'serializable'
   return judged('isolation', `transactions are ${level} by default`, isStrict && { verdict: 'note', advice })
 }
 
-/** Returns the finding about whether a crash of the server loses commits; `advice` is for a server that may. */
+/** `advice` is for a server that may lose commits in a crash. */
 export function durabilityFinding(found: string, isDurable: boolean, advice: string): Finding {
   const bad = { verdict: 'warning', advice: `A crash can lose confirmed commits. ${advice}` } as const
   return judged('durability', found, !isDurable && bad)
@@ -42,7 +41,6 @@ export function horizonFinding(
   })
 }
 
-/** Returns a finding about a list of problems; the list is empty if there are none. */
 export function listed(
   check: string,
   wrong: readonly string[],
@@ -65,7 +63,7 @@ export function listed(
   return { check, verdict, found: prefix + wrong.join(separator), advice }
 }
 
-/** Returns the finding about the revision of the tables. `check` throws if the revision is wrong, or the server is unsupported. */
+/** `check` throws if the revision is wrong, or the server is unsupported. */
 export async function revisionFinding(check: () => Promise<unknown>): Promise<Finding> {
   try {
     await check()

@@ -2,7 +2,6 @@ import type { CollectionRecord, GarbageStore, Removal } from '@txbox/core/ports'
 import { SHARDS } from '@txbox/core/internal'
 import { ALL_SHARDS } from '../queue/queue-shards.ts'
 
-/** The calls that remove rows by their age. */
 export type RemovalByAge = Exclude<keyof GarbageStore, 'removeHandled' | 'record'>
 
 const DOING: Readonly<Record<RemovalByAge, string>> = {
@@ -13,7 +12,6 @@ const DOING: Readonly<Record<RemovalByAge, string>> = {
   removeBufferedDeadLetters: 'removing dead letters of version buffers',
 }
 
-/** A batch of a collection. */
 interface GarbageBatch {
   readonly limit: number
   readonly from: string | undefined
@@ -21,13 +19,10 @@ interface GarbageBatch {
   readonly retentionMs?: number
 }
 
-/** The parts of one database that a garbage collector needs. */
 interface CollectedDatabase {
   remove(call: RemovalByAge, doing: string, batch: GarbageBatch): Promise<Removal>
   record(doing: string, collection: CollectionRecord): Promise<unknown>
-  /** Returns whether a statement took too long. */
   isTimeout(error: unknown): boolean
-  /** Returns the first queue after this name. */
   nextQueue(doing: string, after: string): Promise<string | undefined>
   /** Returns the first of these shards in which handled messages have left rows. */
   handledShard(doing: string, queue: string, shards: readonly number[]): Promise<number | undefined>
@@ -35,7 +30,6 @@ interface CollectedDatabase {
   sweep(queue: string, shard: number, limit: number): Promise<number>
 }
 
-/** The garbage of a database. {@link GarbageStore} documents the methods. */
 export class SqlGarbageStore implements GarbageStore {
   readonly #database: CollectedDatabase
 

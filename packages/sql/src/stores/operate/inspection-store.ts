@@ -37,10 +37,9 @@ const WAITING_KEY_LIMIT = 100
  */
 export const KEY_ENDS = 1000
 
-/** Runs a query, and returns its rows. */
 type Run<V> = (text: string, values?: readonly V[]) => Promise<readonly Row[]>
 
-/** The parts of one database that its figures need. `V` is the type of the values of its statements. */
+/** `V` is the type of the values of its statements. */
 interface InspectedDatabase<V> {
   readonly sql: Readonly<
     Record<
@@ -64,18 +63,16 @@ interface InspectedDatabase<V> {
   readonly queueValue: (queue: string) => V
   readonly queueFiguresValues: (queue: string, limit: number) => readonly V[]
   readonly keyEndsValues: (queue: string, shard: number, key: string) => readonly V[]
-  /** Returns the values of `collectable`. A retention of null keeps dead letters forever. */
+  /** A retention of null keeps dead letters forever. */
   readonly collectableValues: (limit: number, retentionMs: number | null) => readonly V[]
   query(text: string, values: readonly V[], timeoutMs: number): Promise<{ readonly rows: readonly Row[] }>
   /** @throws {SchemaError} when the tables have another revision. */
   checkRevision(timeoutMs: number): Promise<unknown>
-  /** Returns the findings about the server. */
   readonly serverFindings: (run: Run<V>) => Promise<readonly Finding[]>
   /** Returns the findings about tables of the right revision. */
   readonly tableFindings: (run: Run<V>, longTransactionMs: number) => Promise<readonly Finding[]>
 }
 
-/** The figures of a database. {@link InspectionStore} documents the methods. */
 export class SqlInspectionStore<V> implements InspectionStore {
   readonly #database: InspectedDatabase<V | number>
   #asked: Promise<unknown> | undefined

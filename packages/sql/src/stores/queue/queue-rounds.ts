@@ -6,7 +6,6 @@ export interface QueueCandidate {
   readonly place: string
   /** The key, if the message is part of the order of its key. */
   readonly orderKey: string | undefined
-  /** The number of receives so far. */
   readonly receives: number
   /**
    * How often in a row the visibility timeout has passed without a settlement, including the current receive if its

@@ -1,6 +1,5 @@
 import { SHARDS } from '@txbox/core/internal'
 
-/** The numbers of all shards of a queue. */
 export const ALL_SHARDS: readonly number[] = Array.from({ length: SHARDS }, (_, shard) => shard)
 
 /** The name of the row in `leases` that serves as the lock of a shard. */

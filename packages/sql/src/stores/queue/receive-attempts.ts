@@ -17,7 +17,6 @@ interface RememberedReceipt {
   readonly dueUs: string
 }
 
-/** The consumer and the key of the claim that stores an answer. */
 type AttemptClaim = readonly [consumer: string, key: string]
 
 export function attemptClaim(queue: string, id: string): AttemptClaim {
@@ -103,7 +102,6 @@ export class ReceiveAttempts<R> {
   }
 }
 
-/** Reads a stored answer. */
 function answerOf(result: string): readonly RememberedReceipt[] {
   const list = JSON.parse(result) as [string, string, string][]
   return list.map(([place, receipt, dueUs]) => ({ place, receipt, dueUs }))

@@ -11,7 +11,6 @@ const SHARE_OF_TIMEOUT = 1 / 4
 
 /** The limits on the messages that a round may hand out. */
 export interface Bounds {
-  /** The number of messages. */
   readonly limit: number
   /** The maximum total size of the payloads, in bytes. The first message of a receive may be larger. */
   readonly bytes: number
@@ -37,7 +36,6 @@ export class ReceiveBudget {
     this.#alone = alone
   }
 
-  /** The bounds of the next round. */
   get bounds(): Bounds {
     return { limit: this.#limit, bytes: this.#bytes, alone: this.#alone }
   }
@@ -53,7 +51,6 @@ export class ReceiveBudget {
     return !this.#alone && performance.now() > this.#returnAt
   }
 
-  /** Counts a message that the receive hands out. */
   spend(bytes: number, isSuspect: boolean): void {
     this.#limit -= 1
     this.#bytes -= bytes

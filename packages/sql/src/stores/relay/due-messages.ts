@@ -11,10 +11,7 @@ interface DueMessages {
   readonly onward: readonly Row[]
 }
 
-/**
- * Finds the messages that are due and come first in their keys. Other due messages are put back behind their
- * predecessors by `follow`.
- */
+/** Finds the due messages that come first in their keys; `follow` puts the others back behind their predecessors. */
 export async function dueMessages(
   columns: RowReader,
   readDue: () => Promise<readonly Row[]>,

@@ -16,7 +16,6 @@ export class LeaseConnection {
   readonly #errors: DatabaseErrors
   #connection: Promise<OwnConnection> | undefined
   #turns = new Turns()
-  /** How often the connection was closed. */
   #closings = 0
   /** The functions that reject the work in flight. */
   readonly #inFlight = new Set<(reason: unknown) => void>()

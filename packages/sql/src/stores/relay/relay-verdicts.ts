@@ -38,7 +38,6 @@ export function escapeCharacters(text: string, pattern: RegExp): string {
 /** Matches the characters that a database without Unicode may not be able to store. */
 export const NOT_ASCII = /[^\t\n\r -~]/gu
 
-/** Returns JSON in ASCII with the same meaning. */
 export function asciiJson(json: string): string {
   return json.replaceAll(
     /[\u0080-\uffff]/g,
@@ -75,8 +74,6 @@ export function leaseLost({ name, owner, term }: Lease): LeaseLostError {
 }
 
 /**
- * Checks that no row is left.
- *
  * @param keepers names what may prevent the deletion; `user` names who must be able to delete the rows.
  * @throws {SettlementError} when some rows still exist.
  */

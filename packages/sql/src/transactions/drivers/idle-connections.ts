@@ -1,12 +1,10 @@
 import { unanswered, within } from '@txbox/core/internal'
 
-/** The time within which an idle connection must answer. */
 const ANSWER_MS = 2000
 
 /** The pools whose idle connections are being checked. */
 const checking = new WeakSet<object>()
 
-/** The idle connections of a pool. */
 interface IdleConnections {
   /** The pool itself, and not one of several wrappers around it. */
   readonly pool: object
@@ -16,7 +14,6 @@ interface IdleConnections {
   readonly lend: () => Promise<IdleConnection>
 }
 interface IdleConnection {
-  /** Waits for an answer of the server. */
   readonly ask: () => Promise<unknown>
   readonly release: (broken: boolean) => void
 }

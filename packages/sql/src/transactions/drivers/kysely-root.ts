@@ -15,7 +15,6 @@ interface KyselyTransactionBuilder {
   execute<T>(work: (tx: KyselyLike) => Promise<T>): Promise<T>
 }
 
-/** A Kysely root. */
 export const kyselyRoot: RootAdapter<KyselyRoot> = {
   name: 'Kysely',
   checksCommit: false,
@@ -90,7 +89,6 @@ function queryWithin(
   })
 }
 
-/** Runs work on a connection, or calls `openAnother` if the connection is silent. */
 async function whenItAnswers(
   db: KyselyRoot,
   connection: KyselyConnection,

@@ -10,7 +10,7 @@ export interface KyselyLike {
   readonly isTransaction: boolean
   getExecutor(): KyselyExecutor
 }
-/** A transaction. A controlled transaction also shows whether it has ended. */
+/** Only a controlled transaction shows whether it has ended. */
 interface KyselyTransaction extends KyselyLike {
   readonly isCommitted?: boolean
   readonly isRolledBack?: boolean
@@ -138,13 +138,10 @@ const TXBOX = { queryId: 'txbox' }
  */
 const wrapped = new WeakMap<KyselyConnection, MonitoredConnection>()
 
-/** The monitor of each transaction's connection. A handle may be a proxy that several transactions share. */
+/** The keys are executors, because a handle may be a proxy that several transactions share. */
 const monitors = new WeakMap<KyselyExecutor, MonitoredConnection>()
 
-/**
- * Returns the monitor of a transaction's connection. Kysely reports that a transaction has ended only when it is asked
- * for the connection.
- */
+/** Kysely reports that a transaction has ended only when it is asked for the connection. */
 async function monitorOf(tx: KyselyLike): Promise<MonitoredConnection> {
   try {
     const connection = await tx.getExecutor().provideConnection(async (own) => own)

@@ -96,7 +96,7 @@ async function run(connection: MariadbConnection, sql: string): Promise<SqlResul
   return resultOf(result, connection.info?.status)
 }
 
-/** Sends a statement at once. Only a connection of callback style has `connect`. */
+/** Only a connection of callback style has `connect`. */
 function send(connection: MariadbConnection, sql: string): Promise<unknown> {
   if (!hasFunction(connection, 'connect')) return connection.query(optionsOf(sql)) as Promise<unknown>
   return new Promise((resolve, reject) => {

@@ -10,11 +10,10 @@ import { SET_ISOLATION, mysql2Statements } from './mysql2-statements.ts'
  */
 const BEGIN_TIMEOUT_MS = 5000
 
-/** A connection that a pool has lent. */
 interface LentConnection extends OwnConnection {
   /** The connection as the pool returns it. */
   readonly tx: unknown
-  /** Runs one statement. Rejects if there is no answer within `timeoutMs`. */
+  /** Rejects if there is no answer within `timeoutMs`. */
   readonly query: (text: string, values: readonly unknown[], timeoutMs?: number) => Promise<SqlResult>
 }
 
@@ -30,7 +29,7 @@ interface MysqlPools<P> extends Pick<RootAdapter<P>, 'name' | 'recognises' | 'ma
   readonly idle?: (pool: P) => { readonly pool: object; readonly count: number }
 }
 
-/** Creates the root adapter of a connector's pool. The pool replaces a connection that breaks. */
+/** The pool replaces a connection that breaks. */
 export function mysqlRoot<P>({ lend: lendFrom, isAnswer, idle, ...own }: MysqlPools<P>): RootAdapter<P> {
   const checkIdle = (pool: P): void => {
     if (idle === undefined) return
@@ -113,7 +112,7 @@ async function setIsolation(query: OwnConnection['query'], isolation: Isolation)
 const IN_TRANSACTION = 1
 const AUTOCOMMIT = 2
 
-/** Returns the result of a statement. `status` has the flags of the server's answer, if the connector shows them. */
+/** `status` has the flags of the server's answer, if the connector shows them. */
 export function resultOf(result: unknown, status: number | null | undefined): SqlResult {
   if (Array.isArray(result)) return { rows: result as SqlResult['rows'], affected: 0 }
   return {

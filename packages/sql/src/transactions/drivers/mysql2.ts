@@ -88,7 +88,6 @@ function sendOwn(connection: CallbackConnection, sql: string): Promise<unknown> 
   })
 }
 
-/** A `mysql2` promise pool. */
 export const mysql2Root = mysqlRoot<PromisePool>({
   name: 'mysql2',
   recognises(root): root is PromisePool {
@@ -116,7 +115,6 @@ export const mysql2Root = mysqlRoot<PromisePool>({
   },
 })
 
-/** Runs one statement. */
 function run(
   connection: CallbackConnection,
   sql: string,

@@ -19,7 +19,6 @@ export interface Wire {
   readonly stream: { cork?(): void; uncork?(): void }
 }
 
-/** How long a statement may take, on the client and on the server, in milliseconds. */
 interface Flight {
   readonly timeoutMs: number
   /** The server cancels the statement after this time. */
@@ -55,7 +54,6 @@ export function asOneFlight<Q extends FlyingQuery>(queries: readonly [Q, ...Q[]]
   return first
 }
 
-/** Selects the result of the statement itself from the results of the flight. */
 export function resultOfFlight(results: unknown): SqlResult {
   const { rows, rowCount } = (results as readonly { rows: SqlResult['rows']; rowCount: number | null }[])[2]!
   return { rows, affected: rowCount ?? 0 }
@@ -85,7 +83,6 @@ export function sendOn(wire: Wire, text: string): void {
   wire.execute({ portal: '', rows: 0 })
 }
 
-/** Sends a query on a client, and returns its results. */
 export function answerTo(
   client: { query(query: never): unknown },
   query: Pick<FlyingQuery, 'callback'>,

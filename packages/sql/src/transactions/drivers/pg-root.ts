@@ -9,7 +9,6 @@ import { pgOpening } from './pg-opening.ts'
 import { COMMAND_TAGS, beginAt, pgStatements } from './pg-statements.ts'
 import { isPool, pgHandle, toSqlResult, type PgClient, type PgResult } from './pg.ts'
 
-/** The part of a `pg.Pool` that txbox uses. */
 interface PgPool {
   connect(): Promise<PgClient & { release(destroy?: boolean): void }>
   query(config: { text: string; values: unknown[]; query_timeout: number }): Promise<PgResult>
@@ -33,7 +32,6 @@ interface PgQuery extends FlyingQuery {
   handleCopyData: (message: { readonly chunk: Buffer }) => void
 }
 
-/** A `pg.Pool`. */
 export const pgRoot: RootAdapter<PgPool> = {
   name: 'pg',
   checksCommit: true,

@@ -1,6 +1,5 @@
 import type { Isolation } from '../adapters.ts'
 
-/** Statements that open, limit and end txbox's own transactions on PostgreSQL. */
 export const pgStatements = {
   begin: 'BEGIN',
   beginReadCommitted: 'BEGIN ISOLATION LEVEL READ COMMITTED',
@@ -28,7 +27,6 @@ const BEGIN_AT: Readonly<Record<Isolation, string>> = {
   serializable: pgStatements.beginSerializable,
 }
 
-/** Returns the BEGIN for an isolation level, or for the server's default level. */
 export function beginAt(isolation: Isolation | undefined): string {
   return isolation === undefined ? pgStatements.begin : BEGIN_AT[isolation]
 }

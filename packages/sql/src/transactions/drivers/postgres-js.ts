@@ -73,7 +73,7 @@ export const postgresJsRoot: RootAdapter<PostgresJsRoot> = {
     ),
 }
 
-/** Sends a statement. `named` is the text from which the names of the columns are taken. */
+/** `named` is the text from which the names of the columns are taken. */
 async function send(sql: PostgresJs, text: string, named: string): Promise<SqlResult> {
   // A statement on a closed connection would end the process.
   if (hasEnded(sql)) throw closed()

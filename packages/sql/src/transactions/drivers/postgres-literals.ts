@@ -38,7 +38,7 @@ export function withLiterals(text: string, values: readonly unknown[]): string {
   })
 }
 
-/** Returns a value as a literal. As with a parameter, the server determines the type. */
+/** As with a parameter, the server determines the type. */
 export function literal(value: PlainValue): string {
   if (value === null) return 'null'
   if (typeof value !== 'string') return ` E'\\\\x${value.toString('hex')}'`

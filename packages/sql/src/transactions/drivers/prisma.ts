@@ -141,7 +141,7 @@ function limitsOf(client: PrismaClient): { timeout: number; maxWait: number } {
   }
 }
 
-/** The maximum number of times that a statement is sent which Prisma does not run. */
+/** The maximum number of times that a statement is sent while Prisma does not run it. */
 const ATTEMPTS = 5
 
 /**

@@ -2,7 +2,6 @@ import type { IsolationLevel, TransactionLibrary } from '@txbox/core'
 import { hasFunction, hasNumber, hasObject } from '../members.ts'
 import { movedInternals } from './moved-internals.ts'
 
-/** The part of a Drizzle database that txbox uses. */
 interface DrizzleDatabase {
   /** The pool, connection or client that was passed to `drizzle()`. */
   readonly $client?: unknown

@@ -3,7 +3,6 @@ import { propertyOf } from '@txbox/core/internal'
 import { hasFunction, hasObject } from '../members.ts'
 import { movedInternals } from './moved-internals.ts'
 
-/** The part of a Sequelize root that txbox uses. */
 interface SequelizeRoot {
   transaction<T>(options: TransactionOptions, work: (tx: SequelizeTransaction) => Promise<T>): Promise<T>
   /** Sequelize 7. */

@@ -43,7 +43,10 @@ export const typeorm: TransactionLibrary<EntityManager | QueryRunner, DataSource
   },
 }
 
-/** Asked for every statement. An EntityManager outside of a transaction has no runner, and is itself none. */
+/**
+ * Called for every statement. An EntityManager outside of a transaction has no runner, and no `isTransactionActive` of
+ * its own.
+ */
 function isOpen(handle: EntityManager | QueryRunner): boolean {
   const { isTransactionActive, isReleased } = runnerOf(handle)
   return isTransactionActive === true && !isReleased

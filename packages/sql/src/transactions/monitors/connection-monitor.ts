@@ -131,16 +131,12 @@ export class MonitoredConnection implements ConnectionMonitor {
     ended: false,
     rolledBack: 'no',
   }
-  /**
-   * The three counters of doubts about the state of the transaction, of transactions that ended, and of transactions
-   * that began.
-   */
+  /** How often the state of the transaction was in doubt, a transaction ended, and a transaction began. */
   doubts = 0
   ends = 0
   begins = 0
   /** How often the transaction was rolled back to a savepoint. */
   rollbacks = 0
-  /** Statements that the server has not answered yet. */
   #inFlight = 0
   readonly #send: Send
   readonly #snapshots = new Set<CheckedConnectionSnapshot>()

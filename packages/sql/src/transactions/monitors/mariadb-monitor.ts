@@ -34,7 +34,6 @@ interface Command extends EventEmitter {
   readonly sql?: unknown
 }
 
-/** A statement of txbox. */
 interface OwnStatement {
   readonly base: BaseConnection
   /**
@@ -44,7 +43,6 @@ interface OwnStatement {
   status: number | null | undefined
 }
 
-/** An underlying connection and its monitor. */
 interface Watched {
   readonly base: BaseConnection
   readonly monitor: MonitoredConnection

@@ -28,11 +28,7 @@ const monitors = new WeakMap<WatchedConnection, MonitoredConnection>()
 /** The connection whose next command is a statement of txbox. */
 let sending: WatchedConnection | undefined
 
-/**
- * Returns the monitor of a connection.
- *
- * @returns `undefined` if the connection cannot be watched.
- */
+/** @returns `undefined` if the connection cannot be watched. */
 export function monitorOf<C extends WatchedConnection>(
   connection: C,
   send: (connection: C, sql: string) => Promise<unknown>,

@@ -48,11 +48,7 @@ export function endsTransaction(effect: Effect): effect is 'commits' | 'rolls ba
   return effect === 'commits' || effect === 'rolls back'
 }
 
-/**
- * Returns the effect of a statement on its transaction.
- *
- * @param several whether the connection can run several statements of one text.
- */
+/** @param several whether the connection can run several statements of one text. */
 export function effectOf(sql: string, several: boolean): Effect {
   const known = sql.length <= KNOWN_LENGTH ? KNOWN.get(sql) : undefined
   if (known !== undefined) return known
