@@ -3,7 +3,7 @@ import { InvalidMessageError } from '@txbox/core'
 import type { QueueMessage } from '@txbox/core/ports'
 import { fromRabbitmq } from '@txbox/rabbitmq'
 import { payloadOf } from '../../packages/command/src/payload-of.ts'
-import type { DeliverySlot } from '../../packages/consumer/src/receive/delivery-slot.ts'
+import type { HeldDelivery } from '../../packages/consumer/src/receive/held-delivery.ts'
 import { deadLetterMessage } from '../../packages/consumer/src/settle/dead-letter-message.ts'
 import { decodedMessage } from '../../packages/queue/src/received-message.ts'
 
@@ -50,7 +50,7 @@ test.for(['application/octet-stream', 'text/plain; charset=latin1', 'a/b; c=d/js
 test('a dead letter keeps the byte order mark of a text, and refuses a payload that is not JSON', () => {
   const letter = (payload: unknown): ReturnType<typeof deadLetterMessage> =>
     deadLetterMessage(
-      { message: { id: 'm', payload }, source: 's', deliveries: 1, delivery: {} } as unknown as DeliverySlot,
+      { message: { id: 'm', payload }, source: 's', deliveries: 1, delivery: {} } as unknown as HeldDelivery,
       'dead',
       new Error('no'),
     )

@@ -1,17 +1,16 @@
 import { PermanentError, type Delivery } from '@txbox/core'
 import { Deadline, within } from '@txbox/core/internal'
-import { BatchDispatcher } from './handle/batch-dispatcher.ts'
-import { Conclusion } from './settle/conclusion.ts'
 import type { ConsumerFigures } from './options/consumer.ts'
 import type { ConsumerSettings } from './options/consumer-settings.ts'
-import type { DeliverySlot } from './receive/delivery-slot.ts'
-import { SingleDispatcher, type Dispatcher } from './handle/dispatcher.ts'
 import { ConsumerStoppedError } from './errors/errors.ts'
-import { Gate } from './receive/gate.ts'
+import { Batches } from './handle/batches.ts'
+import { Handling, type Turns } from './handle/handling.ts'
 import { HeldDeliveries } from './receive/held-deliveries.ts'
-import { Handling } from './handle/handling.ts'
+import type { HeldDelivery } from './receive/held-delivery.ts'
 import { Intake } from './receive/intake.ts'
 import { Outage } from './receive/outage.ts'
+import { Permits } from './receive/permits.ts'
+import { Conclusion, type Next } from './settle/conclusion.ts'
 
 /** The share of the stop time that is reserved for returning deliveries to the source, and its maximum. */
 const RETURN_TIME = { share: 0.25, maxMs: 1000 }
@@ -24,17 +23,14 @@ const CLOSE_MS = 3000
 /** The time for closing, and then for disconnecting, after the time limit of `stop`. */
 const GRACE_MS = 50
 
-/**
- * The path of a delivery: the intake receives it, the held deliveries keep it until it is the first of its key, the
- * dispatcher passes it to the handling, which calls the handler, and the conclusion settles it.
- */
+/** A consumer from `start` to `stop`. `#deliver` tells the story of each delivery. */
 export class ConsumerRun {
-  readonly dispatcher: Dispatcher
+  readonly permits: Permits
   readonly #settings: ConsumerSettings
   readonly #stopping = new AbortController()
   readonly #held: HeldDeliveries
+  readonly #turns: Turns
   readonly #conclusion: Conclusion
-  readonly #gate: Gate
   readonly #intake: Intake
   /** When running handlers are given up, and when `stop` ends. */
   readonly #givesUp = new Deadline()
@@ -43,33 +39,32 @@ export class ConsumerRun {
   #slowTimer: NodeJS.Timeout | undefined
 
   constructor(settings: ConsumerSettings) {
-    this.#settings = settings
+    const { signal } = this.#stopping
     const outage = new Outage()
-    this.#gate = new Gate(outage, () => this.dispatcher.changed())
-    this.#held = new HeldDeliveries(settings, (slot) => this.#ready(slot))
-    this.#conclusion = new Conclusion(settings, this.#held, outage, this.#stopping.signal)
-    const handling = new Handling(
-      settings,
-      this.#held,
-      (slot, verdict) => this.#conclusion.conclude(slot, verdict),
-      this.#stopping.signal,
-    )
-    const idle = (): void => this.#held.wake()
-    this.dispatcher =
-      settings.batch === undefined
-        ? new SingleDispatcher(handling, this.#gate, settings.concurrency, idle)
-        : new BatchDispatcher(handling, this.#gate, { ...settings, ...settings.batch }, idle)
-    this.#intake = new Intake(settings, this.#held, {
-      received: (delivery) => this.#received(delivery),
-      isPaused: () => this.#gate.isPaused,
-      isIdle: () => this.dispatcher.isIdle,
+    const held = new HeldDeliveries(settings)
+    const { batch, concurrency } = settings
+    const permits = new Permits(concurrency, outage, () => held.wake())
+    const handling = new Handling(settings, permits, signal)
+    this.permits = permits
+    this.#settings = settings
+    this.#held = held
+    this.#turns = batch === undefined ? handling : new Batches(permits, handling, settings, batch)
+    this.#conclusion = new Conclusion(settings, held, outage, signal)
+    this.#intake = new Intake(settings, held, permits, (delivery) => {
+      const one = held.take(delivery)
+      if (signal.aborted) one.interrupt(signal.reason)
+      one.left = this.#deliver(one)
     })
   }
 
   get figures(): ConsumerFigures {
-    const { size: inHand } = this.#held
-    const { running } = this.dispatcher
-    return { inHand, running, waiting: this.#held.count('waiting'), retrying: this.#held.count('retrying') }
+    const { all } = this.#held
+    return {
+      inHand: all.length,
+      running: this.permits.running,
+      waiting: all.filter(({ isWaiting }) => isWaiting).length,
+      retrying: all.filter(({ isPausing }) => isPausing).length,
+    }
   }
 
   start(): Promise<void> {
@@ -78,7 +73,7 @@ export class ConsumerRun {
   }
 
   setPaused(isPaused: boolean): void {
-    this.#gate.isPaused = isPaused
+    this.permits.isPaused = isPaused
     if (isPaused) this.#intake.pause()
     this.#held.wake()
   }
@@ -92,17 +87,16 @@ export class ConsumerRun {
   }
 
   async #stop(): Promise<void> {
-    this.#gate.close()
+    const stopped = new ConsumerStoppedError(
+      'The consumer is stopping. The delivery is returned to its source.',
+    )
+    this.permits.close()
     this.#intake.stopReceiving()
-    this.#stopping.abort(stopped())
-    for (const slot of this.#held.slots) {
-      if (slot.state === 'running') continue
-      const counted = slot.failure !== undefined
-      void this.#conclusion.giveBack(slot, { delayMs: 0, counted, error: slot.failure?.error ?? stopped() })
-    }
+    this.#stopping.abort(stopped)
+    for (const held of this.#held.all) held.interrupt(stopped)
     const isEmpty = this.#held.until(() => this.#held.size === 0)
     await this.#givesUp.waitFor(isEmpty)
-    for (const { call } of this.#held.slots) call?.giveUp(stopped())
+    for (const { call } of this.#held.all) call?.giveUp(stopped)
     await this.#ends.waitFor(isEmpty)
     this.#givesUp.clear()
     await this.#close(isEmpty)
@@ -124,42 +118,52 @@ export class ConsumerRun {
       log.events.emit('error', { error: unclosed(source.name, this.#held.size), source: source.name })
   }
 
-  #received(delivery: Delivery): void {
-    const { source, retry } = this.#settings
-    const slot = this.#held.take(delivery)
-    if (slot.state === 'gone') return
-    if (this.#stopping.signal.aborted) {
-      void this.#conclusion.giveBack(slot, { delayMs: 0, counted: false, error: stopped() })
-      return
+  /**
+   * Handles a delivery, as often as necessary, and settles it. Where a delivery is in this function is its state. A wait rejects when the delivery was lost, when the consumer stops, and when an
+   * earlier message of its key was returned to the source. What need not wait does not await. Never rejects.
+   */
+  async #deliver(held: HeldDelivery): Promise<void> {
+    let next: Next | undefined
+    try {
+      if (held.interruption !== undefined) throw held.interruption
+      const unprocessable = this.#unprocessable(held.delivery)
+      if (unprocessable !== undefined) return await this.#conclusion.refuse(held, unprocessable)
+      if (this.#settings.inOrder && !this.#held.lanes.enter(held)) await held.wait()
+      for (;;) {
+        if (held.delivery.isSuspect === true && !this.#held.runsAlone(held)) await held.wait()
+        if (!this.#turns.enter(held)) await held.wait()
+        next = await this.#conclusion.conclude(held, await this.#turns.handle(held))
+        if (next === undefined) return
+        if (next.pauseMs !== undefined) await held.pause(next.pauseMs)
+        if (next.giveBack !== undefined) return await this.#conclusion.giveBack(held, next.giveBack)
+        held.beginAgain({ isCounted: next.failure !== undefined })
+        next = undefined
+      }
+    } catch (error) {
+      if (error !== undefined && error === held.interruption) await this.#conclusion.interrupted(held, next)
+      else await this.#conclusion.broken(held, error)
+    } finally {
+      this.#held.leave(held)
     }
-    const unprocessable =
-      delivery.undecodable ??
-      (source.traits.countsDeliveries && delivery.deliveries > retry.attempts
-        ? tooManyDeliveries(delivery.deliveries, retry.attempts)
-        : undefined)
-    if (unprocessable === undefined) return this.#held.queue(slot)
-    slot.state = 'running'
-    void this.#conclusion.refuse(slot, unprocessable)
+  }
+
+  /** Returns why the message cannot be handled: it cannot be decoded, or may have crashed the process each time. */
+  #unprocessable({ undecodable, deliveries }: Delivery): unknown {
+    const { source, retry } = this.#settings
+    if (undecodable !== undefined) return undecodable
+    if (!source.traits.countsDeliveries || deliveries <= retry.attempts) return undefined
+    return new PermanentError(
+      `The message was delivered ${deliveries} times, and at most ${retry.attempts} are allowed. The last deliveries were not ` +
+        'settled: their consumers may have crashed.',
+    )
   }
 
   /** A statement that hangs, such as a COMMIT while the disk is full, shows no other sign. */
   #reportSlow(): void {
-    for (const { call, about } of this.#held.slots) {
+    for (const { call, about } of this.#held.all) {
       if (call === undefined || call.durationMs < SLOW_MS) continue
       this.#settings.log.events.emit('slow', { ...about, durationMs: call.durationMs })
     }
-  }
-
-  /** Called when the delivery is the first of its key, and its next attempt is due. */
-  #ready(slot: DeliverySlot): void {
-    if (slot.delivery.isSuspect === true) void this.#readyAlone(slot)
-    else this.dispatcher.ready(slot)
-  }
-
-  /** Lets a message that may crash the process wait until no other delivery can run. */
-  async #readyAlone(slot: DeliverySlot): Promise<void> {
-    await this.#held.until(() => slot.state === 'gone' || this.#held.isAlone(slot))
-    if (slot.state === 'waiting') this.dispatcher.ready(slot)
   }
 }
 
@@ -167,17 +171,5 @@ function unclosed(source: string, left: number): Error {
   return new Error(
     `The source ${source} did not close within the time limit of stop. Deliveries that it has not taken back: ${left}. Their ` +
       'messages are delivered again, at the latest when their leases or the connection end.',
-  )
-}
-
-function stopped(): ConsumerStoppedError {
-  return new ConsumerStoppedError('The consumer is stopping. The delivery is returned to its source.')
-}
-
-/** Creates the error of a message whose deliveries were not settled: the message may have crashed the process each time. */
-function tooManyDeliveries(deliveries: number, attempts: number): PermanentError {
-  return new PermanentError(
-    `The message was delivered ${deliveries} times, and at most ${attempts} are allowed. The last deliveries were not settled: ` +
-      'their consumers may have crashed.',
   )
 }

@@ -101,7 +101,7 @@ class StartableConsumer extends LifeCycle implements Consumer {
   }
 
   get concurrency(): number {
-    return this.#run.dispatcher.concurrency
+    return this.#run.permits.concurrency
   }
 
   set concurrency(concurrency: number) {
@@ -112,7 +112,7 @@ class StartableConsumer extends LifeCycle implements Consumer {
       const most = `a whole number from 1 to ${prefetch}, the option 'prefetch', which is fixed while the consumer runs`
       throw check.wrong('concurrency', most)
     }
-    this.#run.dispatcher.concurrency = concurrencyOption(check, prefetch)
+    this.#run.permits.concurrency = concurrencyOption(check, prefetch)
   }
 
   async start(): Promise<void> {

@@ -1,5 +1,6 @@
 import { PermanentError, type DeadLettered, type Delivery, type OpenSource } from '@txbox/core'
 import type { QueueMessage } from '@txbox/core/ports'
+import { LONGEST_TIMER_MS } from '@txbox/core/internal'
 import { longPoll, type PollIntervals } from './long-poll.ts'
 import { QueueDelivery } from './queue-delivery.ts'
 import { decodedMessage } from './received-message.ts'
@@ -25,6 +26,7 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
    */
   readonly #unsettled = new Set<QueueDelivery<Tx, P>>()
   readonly #closing = new AbortController()
+  #expiry: NodeJS.Timeout | undefined
   #onFreeSlot: (() => void) | undefined
   #receiving: Promise<unknown> = Promise.resolve()
 
@@ -49,6 +51,7 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
     this.#queue.wakeUpCall.release()
     await this.#receiving
     await Promise.all([...this.#unsettled].map((delivery) => delivery.giveBack()))
+    clearTimeout(this.#expiry)
   }
 
   async #receive(limit: number, signal: AbortSignal): Promise<readonly Delivery<P>[]> {
@@ -64,16 +67,31 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
     }
     const waiting = { waitMs: FOREVER_MS, signal, ...this.#settings.pollIntervals }
     const received = await longPoll(look, this.#queue.wakeUpCall, waiting)
-    return received.map((stored) => {
-      const ended = (): void => {
-        this.#unsettled.delete(delivery)
-        this.#onFreeSlot?.()
+    const expiresAt = lookedAt + visibilityTimeoutMs
+    const deliveries = received.map((stored) => new QueueDelivery(this.#queue, stored, expiresAt, this))
+    for (const delivery of deliveries) this.#unsettled.add(delivery)
+    if (deliveries.length > 0) this.#expireAt(expiresAt)
+    return deliveries
+  }
+
+  ended(delivery: QueueDelivery<Tx, P>): void {
+    this.#unsettled.delete(delivery)
+    this.#onFreeSlot?.()
+  }
+
+  /** Loses the deliveries whose visibility timeout is over. One timer serves all: it fires when the earliest timeout ends. */
+  #expireAt(at: number): void {
+    const leftMs = Math.min(Math.max(0, at - performance.now()), LONGEST_TIMER_MS)
+    this.#expiry ??= setTimeout(() => {
+      this.#expiry = undefined
+      const now = performance.now()
+      let next = Infinity
+      for (const delivery of this.#unsettled) {
+        if (delivery.expiresAt <= now) delivery.lose()
+        else next = Math.min(next, delivery.expiresAt)
       }
-      const lease = { until: lookedAt + visibilityTimeoutMs, ended }
-      const delivery: QueueDelivery<Tx, P> = new QueueDelivery(this.#queue, stored, lease)
-      this.#unsettled.add(delivery)
-      return delivery
-    })
+      if (next < Infinity) this.#expireAt(next)
+    }, Math.ceil(leftMs)).unref()
   }
 
   #buried(stored: QueueMessage, reason: string): void {

@@ -1,15 +1,14 @@
 import { ReceiptExpiredError, type Delivery, type InboxMessage, type Session } from '@txbox/core'
 import type { QueueMessage } from '@txbox/core/ports'
-import { LONGEST_TIMER_MS, LazyAbort, reasonOf } from '@txbox/core/internal'
+import { LazyAbort, reasonOf } from '@txbox/core/internal'
 import { expired } from './receipts.ts'
 import { decodedMessage } from './received-message.ts'
 import type { StoredQueue } from './stored-queue.ts'
 
-interface DeliveryLease {
-  /** When the visibility timeout ends at the earliest, on the monotonic clock of this process. */
-  readonly until: number
+/** The open queue that a delivery belongs to. */
+interface Owner<Tx, P> {
   /** Called when the consumer no longer has the delivery: it was settled or lost. May be called more than once. */
-  readonly ended: () => void
+  ended(delivery: QueueDelivery<Tx, P>): void
 }
 
 /** @returns whether the receipt was valid. */
@@ -23,16 +22,17 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   readonly isSuspect: boolean
   readonly #queue: StoredQueue<Tx, P>
   readonly #stored: QueueMessage
-  readonly #ended: () => void
+  readonly #owner: Owner<Tx, P>
   readonly #lost = new LazyAbort()
   #state: 'out' | 'settling' | 'settled' = 'out'
   /** Whether a transaction has settled the message. The transaction may have rolled back. */
   #settledIn = false
-  /** The settlement in flight, if any; it does not reject. */
+  /** The settlement in flight, if any. */
   #settling: Promise<unknown> | undefined
-  #timer: NodeJS.Timeout | undefined
+  #expiresAt: number
 
-  constructor(queue: StoredQueue<Tx, P>, stored: QueueMessage, { until, ended }: DeliveryLease) {
+  /** @param expiresAt when the visibility timeout ends at the earliest, on the monotonic clock of this process. */
+  constructor(queue: StoredQueue<Tx, P>, stored: QueueMessage, expiresAt: number, owner: Owner<Tx, P>) {
     const { message, undecodable } = decodedMessage<P>(stored)
     this.message = message
     if (undecodable !== undefined) this.undecodable = undecodable
@@ -41,8 +41,13 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
     this.isSuspect = stored.suspect
     this.#queue = queue
     this.#stored = stored
-    this.#ended = ended
-    this.#expireAt(until)
+    this.#owner = owner
+    this.#expiresAt = expiresAt
+  }
+
+  /** When the delivery is lost, unless it is settled or extended before. */
+  get expiresAt(): number {
+    return this.#expiresAt
   }
 
   get lost(): AbortSignal {
@@ -55,7 +60,7 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
 
   accept(): Promise<void> {
     // After `settleIn` the acceptance is refused also because the transaction has committed.
-    return this.#settle((queue) => queue.settle(this.#stored), { mayBeDone: this.#settledIn })
+    return this.#settle((queue) => queue.settle(this.#stored), this.#settledIn)
   }
 
   retry({ delayMs, error, counted }: { delayMs: number; error: unknown; counted: boolean }): Promise<void> {
@@ -72,8 +77,8 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
     const extendedAt = performance.now()
     const valid = await this.#attempt((queue) => queue.extend(this.#stored, leaseMs))
     if (this.#state !== 'out') return
-    if (valid) this.#expireAt(extendedAt + leaseMs)
-    else if (!this.#settledIn) this.#lose()
+    if (valid) this.#expiresAt = extendedAt + leaseMs
+    else if (!this.#settledIn) this.lose()
   }
 
   settleIn(tx: unknown): Promise<void> {
@@ -91,13 +96,12 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   async #settleIn(settle: Settle<Tx, P>, tx: unknown): Promise<void> {
     const valid = this.#state === 'out' && (await this.#attempt(settle, tx))
     if (!valid) {
-      this.#lose()
+      this.lose()
       throw expired('settleIn', this.#queue.name)
     }
     // The row is locked until the transaction ends, so no other receiver gets the message before that.
     this.#settledIn = true
-    clearTimeout(this.#timer)
-    this.#ended()
+    this.#owner.ended(this)
   }
 
   /**
@@ -105,65 +109,59 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
    * which may fail. After that the delivery is lost, even if the database could not be reached.
    */
   async giveBack(): Promise<void> {
-    await this.#settling
+    await this.#settling?.catch(() => undefined)
     if (this.#state !== 'out') return
     try {
       await this.retry({ delayMs: 0, error: undefined, counted: false })
     } finally {
-      this.#lose()
+      this.lose()
     }
+  }
+
+  /** Called when the visibility timeout is over. */
+  lose(): void {
+    this.#owner.ended(this)
+    this.#lost.abort(
+      new ReceiptExpiredError(`The message is no longer held: its visibility timeout is over.`),
+    )
   }
 
   /**
    * Only the first successful settlement counts; a settlement that throws may be repeated. A settlement after `lost`
    * changes nothing.
    */
-  async #settle(settle: Settle<Tx, P>, { mayBeDone } = { mayBeDone: false }): Promise<void> {
+  async #settle(settle: Settle<Tx, P>, mayBeDone = false): Promise<void> {
     if (this.#state !== 'out' || this.#lost.isAborted) return
     this.#state = 'settling'
-    const attempt = this.#attempt(settle)
-    this.#settling = attempt.catch(() => undefined)
     try {
-      const valid = await attempt
+      const settling = settle(this.#queue)
+      this.#settling = settling
+      const valid = (await settling) || (this.#settledIn && (await this.#settleRenewed(settle)))
       this.#state = 'settled'
-      if (!valid && !mayBeDone) this.#lose()
+      if (!valid && !mayBeDone) this.lose()
       this.#wakeReceivers()
     } catch (error) {
       this.#state = 'out'
       throw error
     }
-    clearTimeout(this.#timer)
-    this.#ended()
+    this.#owner.ended(this)
+  }
+
+  /** @param tx the transaction in which the message is settled, if any. */
+  async #attempt(settle: Settle<Tx, P>, tx?: unknown): Promise<boolean> {
+    return (await settle(this.#queue)) || (this.#settledIn && this.#settleRenewed(settle, tx))
   }
 
   /**
    * The visibility timeout may end while a transaction that has settled the message is open. If the transaction then
    * rolls back, the delivery still has the message until another receiver takes it.
-   *
-   * @param tx the transaction in which the message is settled, if any.
    */
-  async #attempt(settle: Settle<Tx, P>, tx?: unknown): Promise<boolean> {
-    if (await settle(this.#queue)) return true
-    return this.#settledIn && (await this.#queue.renew(this.#stored, tx)) && settle(this.#queue)
+  async #settleRenewed(settle: Settle<Tx, P>, tx?: unknown): Promise<boolean> {
+    return (await this.#queue.renew(this.#stored, tx)) && settle(this.#queue)
   }
 
   /** A settled message was the first of its key, so the next message of the key can be received, or this one again. */
   #wakeReceivers(): void {
     if (this.#stored.ordered) this.#queue.wakeUpCall.wake()
-  }
-
-  #expireAt(at: number): void {
-    clearTimeout(this.#timer)
-    if (this.#settledIn) return
-    const leftMs = Math.min(Math.max(0, at - performance.now()), LONGEST_TIMER_MS)
-    this.#timer = setTimeout(() => this.#lose(), leftMs).unref()
-  }
-
-  #lose(): void {
-    clearTimeout(this.#timer)
-    this.#ended()
-    this.#lost.abort(
-      new ReceiptExpiredError(`The message is no longer held: its visibility timeout is over.`),
-    )
   }
 }

@@ -1,4 +1,5 @@
 import { InvalidMessageError, type Delivery, type InboxMessage } from '@txbox/core'
+import { LazyAbort } from '@txbox/core/internal'
 import type { ConsumeMessage } from 'amqplib'
 import { fromRabbitmq } from './from-rabbitmq.ts'
 import { KEY_HEADER } from './outgoing-message.ts'
@@ -19,7 +20,7 @@ export class BrokerDelivery<P> implements Delivery<P> {
   readonly key: string | undefined
   readonly deliveries: number
   readonly #raw: ConsumeMessage
-  readonly #lost = new AbortController()
+  readonly #lost = new LazyAbort()
   readonly #settle: (delivery: BrokerDelivery<P>, how: Acknowledgement) => Promise<void>
   #settled: Promise<void> | undefined
 
@@ -46,6 +47,10 @@ export class BrokerDelivery<P> implements Delivery<P> {
 
   get lost(): AbortSignal {
     return this.#lost.signal
+  }
+
+  onLost(listener: () => void): void {
+    this.#lost.onAbort(listener)
   }
 
   /** Counts the deliveries of the channel. */
@@ -78,7 +83,7 @@ export class BrokerDelivery<P> implements Delivery<P> {
 
   #once(how: Acknowledgement): Promise<void> {
     // A tag of an earlier channel would settle another message, or close the channel.
-    if (this.lost.aborted) return Promise.resolve()
+    if (this.#lost.isAborted) return Promise.resolve()
     this.#settled ??= this.#settle(this, how)
     return this.#settled
   }

@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { createBatcher, createConsumer, type InboxMessage } from '@txbox/consumer'
 import { redisDedup } from '@txbox/redis'
 import { deadLetterMessage } from '../../../packages/consumer/src/settle/dead-letter-message.ts'
-import type { DeliverySlot } from '../../../packages/consumer/src/receive/delivery-slot.ts'
+import type { HeldDelivery } from '../../../packages/consumer/src/receive/held-delivery.ts'
 import { BrokerDelivery } from '../../../packages/rabbitmq/src/broker-delivery.ts'
 import { outgoingMessage } from '../../../packages/rabbitmq/src/outgoing-message.ts'
 import { claimKey } from '../../../packages/redis/src/claim-key.ts'
@@ -86,7 +86,7 @@ fuzz(
   fc.tuple(message, anything(), fc.option(hostileText(), { nil: undefined }), fc.nat()),
   ([given, error, key, deliveries]) => {
     const slot = { message: given, source: 'rabbitmq q', deliveries, delivery: { key } }
-    const outcome = outcomeOf(() => deadLetterMessage(slot as unknown as DeliverySlot, 'dead', error))
+    const outcome = outcomeOf(() => deadLetterMessage(slot as unknown as HeldDelivery, 'dead', error))
     if ('thrown' in outcome) return expectRefusal(outcome.thrown)
     const letter = outcome.result
     expect(letter.id).not.toBe('')

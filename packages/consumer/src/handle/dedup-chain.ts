@@ -1,8 +1,8 @@
-import type { DedupStore, InboxMessage } from '@txbox/core'
+import type { DedupResult, DedupStore, InboxMessage } from '@txbox/core'
 import { inboxKey } from '@txbox/core/internal'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import { isUnavailable } from '../errors/failure-kind.ts'
-import { Heartbeat } from '../receive/heartbeat.ts'
+import { Heartbeats, type Heartbeat } from '../receive/heartbeats.ts'
 
 /** How long a mark excludes other deliveries of the message, unless the mark is extended. */
 const LEASE_MS = 30_000
@@ -15,24 +15,27 @@ interface Mark {
 /** The answer of the dedup stores about a message. */
 type DedupFindings =
   | { readonly status: 'new'; readonly marks: DedupMarks }
-  | { readonly status: 'done' }
-  | { readonly status: 'in-flight'; readonly retryAfterMs: number }
+  | Exclude<DedupResult, { readonly status: 'won' }>
 
 /** The marks of one delivery that is being handled. */
 export class DedupMarks {
+  readonly report: (error: unknown) => void
   readonly #marks: readonly Mark[]
   readonly #retentionMs: number | undefined
-  readonly #failed: (error: unknown) => void
-  readonly #heartbeat: Heartbeat | undefined
+  readonly #heartbeat: Heartbeat
 
-  constructor(marks: readonly Mark[], retentionMs: number | undefined, failed: (error: unknown) => void) {
+  constructor(
+    marks: readonly Mark[],
+    how: { retentionMs: number | undefined; heartbeats: Heartbeats; report: (error: unknown) => void },
+  ) {
+    this.report = how.report
     this.#marks = marks
-    this.#retentionMs = retentionMs
-    this.#failed = failed
-    if (marks.length === 0) return
-    const extend = (): Promise<unknown> =>
-      Promise.all(marks.map(({ store, token }) => store.extend(token, LEASE_MS)))
-    this.#heartbeat = new Heartbeat(LEASE_MS, extend, failed)
+    this.#retentionMs = how.retentionMs
+    this.#heartbeat = how.heartbeats.start(this)
+  }
+
+  async extend(): Promise<void> {
+    await Promise.all(this.#marks.map(({ store, token }) => store.extend(token, LEASE_MS)))
   }
 
   /**
@@ -49,51 +52,49 @@ export class DedupMarks {
   }
 
   async #end(how: (mark: Mark) => Promise<unknown>): Promise<void> {
-    if (this.#marks.length === 0) return
-    this.#heartbeat?.stop()
+    this.#heartbeat.stop()
     // A store may also throw before it returns a promise.
     const end = async (mark: Mark): Promise<unknown> => how(mark)
-    await Promise.all(this.#marks.map((mark) => end(mark).catch(this.#failed)))
+    await Promise.all(this.#marks.map((mark) => end(mark).catch(this.report)))
   }
 }
 
 /** Asks the dedup stores one after another: the first store that knows a message decides. */
 export class DedupChain {
-  readonly #settings: Pick<ConsumerSettings, 'dedup' | 'retentionMs' | 'name' | 'keyOf'>
+  readonly #heartbeats = new Heartbeats(LEASE_MS)
+  readonly #settings: ConsumerSettings
 
-  constructor(settings: Pick<ConsumerSettings, 'dedup' | 'retentionMs' | 'name' | 'keyOf'>) {
+  constructor(settings: ConsumerSettings) {
     this.#settings = settings
   }
 
   /**
-   * @param failed is called with the error of a store that the chain skips because an inbox recognizes duplicates.
+   * @param report is called with the error of a store that the chain skips because an inbox recognizes duplicates.
    * @throws {DedupStoreUnavailableError} when any other store cannot be reached. The marks of earlier stores are released.
    */
-  async begin(message: InboxMessage, failed: (error: unknown) => void): Promise<DedupFindings> {
+  async begin(message: InboxMessage, report: (error: unknown) => void): Promise<DedupFindings> {
     const { dedup, retentionMs, name, keyOf } = this.#settings
     const marks: Mark[] = []
-    const made = (): DedupMarks => new DedupMarks(marks, retentionMs, failed)
-    if (dedup.length === 0) return { status: 'new', marks: made() }
+    const how = { retentionMs, heartbeats: this.#heartbeats, report }
+    const release = (): Promise<void> => new DedupMarks(marks, how).release()
     const key = inboxKey(keyOf(message), name).stored
     for (const store of dedup) {
       try {
         const result = await store.begin({ consumer: name, key, leaseMs: LEASE_MS })
         if (result.status === 'won') marks.push({ store, token: result.token })
         else {
-          await made().release()
-          return result.status === 'done'
-            ? { status: 'done' }
-            : { status: 'in-flight', retryAfterMs: result.retryAfterMs }
+          await release()
+          return result
         }
       } catch (error) {
         if (store.onUnavailable === 'process' && isUnavailable(error, false)) {
-          failed(error)
+          report(error)
           continue
         }
-        await made().release()
+        await release()
         throw error
       }
     }
-    return { status: 'new', marks: made() }
+    return { status: 'new', marks: new DedupMarks(marks, how) }
   }
 }

@@ -1,12 +1,6 @@
 import { LONGEST_TIMER_MS, LazyAbort } from '@txbox/core/internal'
-import type { MessageIdentity } from '@txbox/core'
 import { HandleTimeoutError } from '../errors/errors.ts'
-
-/** A delivery that the handler was called with. */
-interface CalledDelivery {
-  readonly message: MessageIdentity
-  readonly isLost: boolean
-}
+import type { HeldDelivery } from '../receive/held-delivery.ts'
 
 /** One call of the handler, with its time limit. */
 export class HandlerCall {
@@ -18,17 +12,23 @@ export class HandlerCall {
   /** Aborted to roll back the transaction. */
   readonly #givenUp = new LazyAbort()
   readonly #timer: NodeJS.Timeout | undefined
-  readonly #slots: readonly CalledDelivery[]
+  readonly #batch: readonly HeldDelivery[]
   /** The functions that reject the promises of `orGivenUp`. */
-  readonly #waiting: ((reason: unknown) => void)[] = []
-  readonly #whenGivenUp: () => void
+  #waiting: ((reason: unknown) => void)[] | undefined
+  #unfinished: number
+  #whenReturned: (() => void) | undefined
 
-  /** @param whenGivenUp is called when the call is given up: the result of the handler is ignored from then on. */
-  constructor(slots: readonly CalledDelivery[], timeoutMs: number, whenGivenUp: () => void) {
-    this.#slots = slots
-    this.#whenGivenUp = whenGivenUp
+  /** @param whenReturned is called once, when the handler has returned: at the latest when all deliveries have left. */
+  constructor(batch: readonly HeldDelivery[], timeoutMs: number, whenReturned?: () => void) {
+    this.#batch = batch
+    this.#unfinished = batch.length
+    this.#whenReturned = whenReturned
+    for (const held of batch) {
+      held.begin()
+      held.call = this
+    }
     if (timeoutMs > LONGEST_TIMER_MS) return
-    this.#timer = setTimeout(() => this.giveUp(timedOut(slots, timeoutMs)), timeoutMs)
+    this.#timer = setTimeout(() => this.giveUp(timedOut(batch, timeoutMs)), timeoutMs)
   }
 
   get signal(): AbortSignal {
@@ -47,38 +47,53 @@ export class HandlerCall {
     return performance.now() - this.startedAt
   }
 
+  /** The result of the handler is ignored from now on. */
   giveUp(reason: unknown): void {
     if (this.isGivenUp) return
     this.#handlerAbort.abort(reason)
     this.#givenUp.abort(reason)
-    this.#whenGivenUp()
-    for (const reject of this.#waiting) reject(reason)
+    // If the library hides its connection, the transaction may still run.
+    for (const { heartbeat } of this.#batch) heartbeat?.pause(true)
+    for (const reject of this.#waiting ?? []) reject(reason)
   }
 
   /** Called when the broker has taken back one of the deliveries. */
   deliveryLost(): void {
-    if (this.#slots.every((slot) => slot.isLost)) {
+    if (this.#batch.every((held) => held.isLost)) {
       this.#handlerAbort.abort(new DOMException('The broker has taken the delivery back.', 'AbortError'))
     }
   }
 
   /** Waits for work that cannot be rolled back, and rejects as soon as the call is given up. */
-  orGivenUp<T>(work: T | PromiseLike<T>): Promise<T> {
+  orGivenUp<T, R>(work: T | PromiseLike<T>, resultOf: (result: Awaited<T>) => R): Promise<R> {
     return new Promise((resolve, reject) => {
       if (this.isGivenUp) reject(this.#givenUp.reason)
-      this.#waiting.push(reject)
-      Promise.resolve(work).then(resolve, reject)
+      if (this.#waiting === undefined) this.#waiting = [reject]
+      else this.#waiting.push(reject)
+      Promise.resolve(work).then((result) => resolve(resultOf(result)), reject)
     })
   }
 
-  end(): void {
+  returned(): void {
+    const whenReturned = this.#whenReturned
+    this.#whenReturned = undefined
+    whenReturned?.()
+  }
+
+  /** Called when a delivery has its verdict. */
+  leave(held: HeldDelivery): void {
+    held.call = undefined
+    held.heartbeat?.pause(false)
+    this.#unfinished -= 1
+    if (this.#unfinished > 0) return
     clearTimeout(this.#timer)
+    this.returned()
   }
 }
 
-function timedOut(slots: readonly CalledDelivery[], timeoutMs: number): HandleTimeoutError {
-  const ids = slots.slice(0, 5).map(({ message }) => message.id)
-  const more = slots.length > ids.length ? ` and ${slots.length - ids.length} more` : ''
+function timedOut(batch: readonly HeldDelivery[], timeoutMs: number): HandleTimeoutError {
+  const ids = batch.slice(0, 5).map(({ message }) => message.id)
+  const more = batch.length > ids.length ? ` and ${batch.length - ids.length} more` : ''
   return new HandleTimeoutError(
     `Handling message ${ids.join(', ')}${more} took longer than ${timeoutMs} ms (handleTimeoutMs). Its work does not count.`,
   )

@@ -1,10 +1,10 @@
 import { inboxKey } from '@txbox/core/internal'
 import type { HandledOutcome } from '../options/consumer.ts'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
-import { DedupChain, DedupMarks } from './dedup-chain.ts'
-import type { DeliverySlot } from '../receive/delivery-slot.ts'
+import { DedupChain, type DedupMarks } from './dedup-chain.ts'
 import { isStopped, isUnavailable } from '../errors/failure-kind.ts'
-import type { HeldDeliveries } from '../receive/held-deliveries.ts'
+import type { HeldDelivery } from '../receive/held-delivery.ts'
+import type { Permits } from '../receive/permits.ts'
 import { HandlerCall } from './handler-call.ts'
 import { InboxWork } from './inbox-work.ts'
 import { PlainWork } from './plain-work.ts'
@@ -19,11 +19,18 @@ export type Verdict =
       readonly kind: 'failed'
       readonly error: unknown
       readonly startedAt: number
-      /** See `HandlerCall.hasWritten`. */
-      readonly hasWritten: boolean
+      /** Whether all messages fail at the moment. */
+      readonly isUnavailable: boolean
       readonly marks?: DedupMarks | undefined
     }
   | { readonly kind: 'lost' }
+
+/** The calls of the handler: one for each delivery, or for each batch. */
+export interface Turns {
+  /** @returns whether it is the delivery's turn at once. Otherwise the delivery proceeds when its turn has come. */
+  enter(held: HeldDelivery): boolean
+  handle(held: HeldDelivery): Promise<Verdict>
+}
 
 /** The delay before the next attempt of a message that the inbox reports as in flight. */
 const IN_FLIGHT_RETRY_MS = 1000
@@ -32,202 +39,168 @@ const IN_FLIGHT_RETRY_MS = 1000
  * Handles deliveries in four steps: asks the dedup stores, accepts the delivery (only at most once), calls the handler, and
  * marks the message in the dedup stores. `Conclusion` settles the delivery according to the verdict.
  */
-export class Handling {
+export class Handling implements Turns {
   readonly #settings: ConsumerSettings
-  readonly #held: HeldDeliveries
-  readonly #conclude: (slot: DeliverySlot, verdict: Verdict) => Promise<void>
+  readonly #permits: Permits
   readonly #stopping: AbortSignal
   readonly #dedup: DedupChain
   readonly #work: Work
+  /** Whether a dedup store or the source must answer before the handler is called. */
+  readonly #asksFirst: boolean
 
-  constructor(
-    settings: ConsumerSettings,
-    held: HeldDeliveries,
-    conclude: (slot: DeliverySlot, verdict: Verdict) => Promise<void>,
-    stopping: AbortSignal,
-  ) {
-    this.#stopping = stopping
+  constructor(settings: ConsumerSettings, permits: Permits, stopping: AbortSignal) {
+    const { work, dedup } = settings
     this.#settings = settings
-    this.#held = held
-    this.#conclude = conclude
+    this.#permits = permits
+    this.#stopping = stopping
     this.#dedup = new DedupChain(settings)
-    this.#work = workOf(settings, held)
+    this.#work = workOf(settings)
+    this.#asksFirst = dedup.length > 0 || (work.kind === 'none' && work.atMostOnce)
+  }
+
+  enter(held: HeldDelivery): boolean {
+    return this.#permits.take(held)
+  }
+
+  handle(held: HeldDelivery): Promise<Verdict> {
+    return this.#one(held, this.#permits.release)
+  }
+
+  /** @param returned is called once, when the handler has returned, or was not called. */
+  #one(held: HeldDelivery, returned?: () => void): Promise<Verdict> {
+    const call = new HandlerCall([held], this.#settings.handleTimeoutMs, returned)
+    return this.#asksFirst ? this.#asked(held, call) : this.#verdict(held, call)
   }
 
   /**
-   * Handles and concludes one delivery.
+   * Handles several deliveries together. If that may have failed because of one message, one by one.
    *
-   * @param returned is called when the handler has returned, or was not called, and before the delivery is concluded.
+   * @param answer is called with the verdict on each delivery.
+   * @param returned is called when the handler has returned: at the latest when there are all verdicts.
    */
-  async one(slot: DeliverySlot, returned: () => void = () => undefined): Promise<void> {
-    const call = this.#begin([slot])
-    const prepared = await (this.#asksFirst ? this.#prepare(slot, call) : this.#fresh(slot, call))
-    const verdict =
-      'kind' in prepared
-        ? prepared
-        : await this.#verdict(prepared, call, () => this.#work.alone(slot, call, returned))
-    this.#end([slot], call)
-    returned()
-    await this.#conclude(slot, verdict)
-  }
-
-  /** Handles and concludes several deliveries together. If that may have failed because of one message, one by one. */
-  async several(slots: readonly DeliverySlot[], returned: () => void): Promise<void> {
-    const call = this.#begin(slots)
-    const prepared = this.#asksFirst
-      ? await Promise.all(slots.map((slot) => this.#prepare(slot, call)))
-      : slots.map((slot) => this.#fresh(slot, call))
-    const concluded = prepared.map(async (found, n) => {
-      if ('kind' in found) await this.#conclude(slots[n]!, found)
-    })
-    const fresh = prepared.filter((found) => !('kind' in found)) as readonly Prepared[]
-    const working = fresh.map(({ slot }) => slot)
-    const results = working.length === 0 ? [] : this.#work.together(working, call, returned)
-    const verdicts = fresh.map((one, n) => this.#verdict(one, call, () => results[n]!))
-    if (this.#work.isAllOrNothing && fresh.length > 1 && mayBlameOneMessage(await verdicts[0])) {
-      for (const verdict of verdicts) await releaseMarks(await verdict)
-      this.#end(working, call)
-      for (const slot of working) {
-        if (!this.#stopping.aborted) await this.one(slot)
-        else
-          await this.#conclude(slot, {
-            kind: 'failed',
-            error: this.#stopping.reason,
-            startedAt: call.startedAt,
-            hasWritten: false,
-          })
+  async several(
+    batch: readonly HeldDelivery[],
+    answer: (held: HeldDelivery, verdict: Verdict) => void,
+    returned: () => void,
+  ): Promise<void> {
+    const { isAllOrNothing } = this.#work
+    const call = new HandlerCall(batch, this.#settings.handleTimeoutMs, isAllOrNothing ? undefined : returned)
+    const prepared = await Promise.all(batch.map((held) => this.#prepare(held, call)))
+    const ready: { held: HeldDelivery; marks: DedupMarks | undefined }[] = []
+    for (const [n, found] of prepared.entries()) {
+      const held = batch[n]!
+      if ('kind' in found) answer(held, found)
+      else ready.push({ held, marks: found.marks })
+    }
+    const working = ready.map(({ held }) => held)
+    const results = working.length === 0 ? [] : this.#work.together(working, call)
+    const verdicts = ready.map(({ held, marks }, n) => this.#verdict(held, call, marks, results[n]))
+    if (isAllOrNothing && working.length > 1 && mayBlameOneMessage(await verdicts[0])) {
+      for (const verdict of await Promise.all(verdicts)) {
+        if (verdict.kind === 'failed') await verdict.marks?.release()
+      }
+      for (const held of working) {
+        answer(held, this.#stopping.aborted ? failed(this.#stopping.reason, call) : await this.#one(held))
       }
     } else {
-      await Promise.all(
-        fresh.map(async ({ slot }, n) => {
-          const verdict = await verdicts[n]!
-          this.#leaveCall(slot)
-          await this.#conclude(slot, verdict)
-        }),
-      )
+      await Promise.all(working.map(async (held, n) => answer(held, await verdicts[n]!)))
     }
-    await Promise.all(concluded)
-    this.#end(slots, call)
     returned()
   }
 
-  #begin(slots: readonly DeliverySlot[]): HandlerCall {
-    const call = new HandlerCall(slots, this.#settings.handleTimeoutMs, () => {
-      // If the library hides its connection, the transaction of a call that was given up may still run.
-      for (const slot of slots) this.#held.pauseHeartbeat(slot, true)
-    })
-    for (const slot of slots) {
-      slot.state = 'running'
-      slot.call = call
-    }
-    return call
-  }
-
-  #end(slots: readonly DeliverySlot[], call: HandlerCall): void {
-    call.end()
-    for (const slot of slots) if (slot.call === call) this.#leaveCall(slot)
-  }
-
-  #leaveCall(slot: DeliverySlot): void {
-    slot.call = undefined
-    this.#held.pauseHeartbeat(slot, false)
-  }
-
-  /** Whether a dedup store or the source must answer before the handler is called. */
-  get #asksFirst(): boolean {
-    const { work, dedup } = this.#settings
-    return dedup.length > 0 || (work.kind === 'none' && work.atMostOnce)
-  }
-
-  /**
-   * The only step before the handler if neither a dedup store nor the source must answer.
-   *
-   * @returns a verdict if the handler must not be called.
-   */
-  #fresh(slot: DeliverySlot, { startedAt }: HandlerCall): Prepared | Verdict {
-    const { work, name, keyOf } = this.#settings
-    try {
-      // An inbox checks the key itself.
-      if (work.kind !== 'inbox') inboxKey(keyOf(slot.message), name)
-    } catch (error) {
-      return { kind: 'failed', error, startedAt, hasWritten: false }
-    }
-    return slot.isLost ? { kind: 'lost' } : { slot, marks: NO_MARKS }
+  async #asked(held: HeldDelivery, call: HandlerCall): Promise<Verdict> {
+    const prepared = await this.#prepare(held, call)
+    return 'kind' in prepared ? prepared : this.#verdict(held, call, prepared.marks)
   }
 
   /** Takes the steps before the handler. @returns a verdict if the handler must not be called. */
-  async #prepare(slot: DeliverySlot, call: HandlerCall): Promise<Prepared | Verdict> {
-    const { work, name, keyOf, log, source } = this.#settings
+  async #prepare(held: HeldDelivery, call: HandlerCall): Promise<Prepared | Verdict> {
+    const prepared = await this.#asks(held, call)
+    if ('kind' in prepared) call.leave(held)
+    return prepared
+  }
+
+  async #asks(held: HeldDelivery, call: HandlerCall): Promise<Prepared | Verdict> {
+    const { work, dedup } = this.#settings
     let marks: DedupMarks | undefined
     try {
-      // An inbox checks the key itself.
-      if (work.kind !== 'inbox') inboxKey(keyOf(slot.message), name)
-      const failed = (error: unknown): void =>
-        log.events.emit('error', { error, source: source.name, message: slot.message })
-      const found = await this.#dedup.begin(slot.message, failed)
-      if (found.status === 'in-flight') return { kind: 'in-flight', retryAfterMs: found.retryAfterMs }
-      if (found.status === 'done') {
-        return { kind: 'handled', outcome: 'duplicate', durationMs: call.durationMs }
+      this.#checkKey(held)
+      if (dedup.length > 0) {
+        const found = await this.#dedup.begin(held.message, (error) => held.report(error))
+        if (found.status === 'done') {
+          return { kind: 'handled', outcome: 'duplicate', durationMs: call.durationMs }
+        }
+        if (found.status !== 'new') return { kind: 'in-flight', retryAfterMs: found.retryAfterMs }
+        marks = found.marks
       }
-      marks = found.marks
       if (work.kind === 'none' && work.atMostOnce) {
-        await slot.delivery.accept()
-        if (!slot.isLost) slot.isSettled = true
-        this.#held.stopHeartbeat(slot)
+        await held.delivery.accept()
+        if (!held.isLost) held.isSettled = true
+        held.heartbeat?.stop()
       }
       if (call.isGivenUp) throw call.givenUp.reason
-      if (!slot.isLost) return { slot, marks }
-      await marks.release()
+      if (!held.isLost) return { marks }
+      await marks?.release()
       return { kind: 'lost' }
     } catch (error) {
-      return { kind: 'failed', error, startedAt: call.startedAt, hasWritten: false, marks }
+      return failed(error, call, marks)
     }
   }
 
+  /** @param together the result of a call for several deliveries. By default, the delivery is handled alone. */
   async #verdict(
-    { slot, marks }: Prepared,
+    held: HeldDelivery,
     call: HandlerCall,
-    work: () => Promise<WorkResult>,
+    marks?: DedupMarks,
+    together?: Promise<WorkResult>,
   ): Promise<Verdict> {
     try {
-      const { outcome, elapsedMs } = await work()
+      const { outcome, elapsedMs } = await (together ?? this.#alone(held, call))
       if (outcome === 'in-flight') {
-        await marks.release()
+        await marks?.release()
         return { kind: 'in-flight', retryAfterMs: IN_FLIGHT_RETRY_MS }
       }
-      await marks.complete()
+      if (marks !== undefined) await marks.complete()
       return { kind: 'handled', outcome, durationMs: elapsedMs ?? call.durationMs }
     } catch (error) {
-      const { startedAt, hasWritten } = call
-      if (!slot.isExpired) return { kind: 'failed', error, startedAt, hasWritten, marks }
-      await marks.release()
+      if (!held.isExpired) return failed(error, call, marks)
+      await marks?.release()
       return { kind: 'lost' }
+    } finally {
+      call.leave(held)
     }
+  }
+
+  #alone(held: HeldDelivery, call: HandlerCall): Promise<WorkResult> {
+    this.#checkKey(held)
+    if (held.isLost) throw held.interruption
+    return this.#work.alone(held, call)
+  }
+
+  /** @throws {InvalidMessageError} for a message without a usable key. */
+  #checkKey({ message }: HeldDelivery): void {
+    const { work, name, keyOf } = this.#settings
+    // An inbox checks the key itself.
+    if (work.kind !== 'inbox') inboxKey(keyOf(message), name)
   }
 }
 
-const NO_MARKS = new DedupMarks([], undefined, () => undefined)
+/** The handler may be called. */
+type Prepared = { readonly marks: DedupMarks | undefined }
 
-/** A delivery that the handler may handle, and the marks of its message in the dedup stores. */
-interface Prepared {
-  readonly slot: DeliverySlot
-  readonly marks: DedupMarks
-}
-
-function workOf(settings: ConsumerSettings, held: HeldDeliveries): Work {
+function workOf(settings: ConsumerSettings): Work {
   const { work } = settings
   if (work.kind === 'inbox') return new InboxWork(work, settings)
-  if (work.kind === 'database') return new SettlingWork(work, settings, held)
+  if (work.kind === 'database') return new SettlingWork(work, settings)
   return new PlainWork(work, settings)
+}
+
+function failed(error: unknown, { startedAt, hasWritten }: HandlerCall, marks?: DedupMarks): Verdict {
+  return { kind: 'failed', error, startedAt, isUnavailable: isUnavailable(error, hasWritten), marks }
 }
 
 /** Returns whether one message may be the reason that the whole batch has failed. */
 function mayBlameOneMessage(verdict: Verdict | undefined): boolean {
   if (verdict?.kind === 'lost') return true
-  if (verdict?.kind !== 'failed') return false
-  return !isUnavailable(verdict.error, verdict.hasWritten) && !isStopped(verdict.error)
-}
-
-async function releaseMarks(verdict: Verdict): Promise<void> {
-  if (verdict.kind === 'failed') await verdict.marks?.release()
+  return verdict?.kind === 'failed' && !verdict.isUnavailable && !isStopped(verdict.error)
 }

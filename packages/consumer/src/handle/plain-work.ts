@@ -1,11 +1,9 @@
 import type { ConsumerContext } from '../options/consumer.ts'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
-import type { DeliverySlot } from '../receive/delivery-slot.ts'
+import type { HeldDelivery } from '../receive/held-delivery.ts'
 import type { HandlerCall } from './handler-call.ts'
-import { handlerContext } from './handler-context.ts'
-import { outcomeOf, type Work, type WorkResult } from './work.ts'
-
-type Handler = (message: unknown, context: unknown) => unknown
+import { HandlerContext } from './handler-context.ts'
+import { resultOf, type Handler, type Work, type WorkResult } from './work.ts'
 
 /** Work without a transaction of txbox: the handler's promise, or its acknowledgement, decides the result. */
 export class PlainWork implements Work {
@@ -20,79 +18,56 @@ export class PlainWork implements Work {
     this.#isManual = isManual
   }
 
-  async alone(slot: DeliverySlot, call: HandlerCall, returned: () => void): Promise<WorkResult> {
-    if (this.#settings.batch !== undefined) return this.together([slot], call, returned)[0]!
+  alone(held: HeldDelivery, call: HandlerCall): Promise<WorkResult> {
+    const { message } = held
+    if (this.#settings.batch !== undefined) return this.together([held], call)[0]!
     if (!this.#isManual) {
-      const running = this.#handler(slot.message, this.#context(slot, call))
-      return { outcome: outcomeOf(await call.orGivenUp(running)) }
+      const running = this.#handler(message, new HandlerContext(held, this.#settings, call))
+      return call.orGivenUp(running, resultOf)
     }
-    const acknowledgement = new Acknowledgement(call)
-    const context = this.#context(slot, call, acknowledgement.ack)
-    this.#call(() => this.#handler(slot.message, context), [acknowledgement], returned)
-    return call.orGivenUp(acknowledgement.promise)
+    return this.#acknowledged([held], call, ([context]) => this.#handler(message, context))[0]!
   }
 
-  together(
-    slots: readonly DeliverySlot[],
-    call: HandlerCall,
-    returned: () => void,
-  ): readonly Promise<WorkResult>[] {
-    const acknowledgements = slots.map(() => new Acknowledgement(call))
-    const contexts = slots.map((slot, n) => this.#context(slot, call, acknowledgements[n]!.ack))
-    const messages = slots.map(({ message }) => message)
-    this.#call(() => this.#handler(messages, contexts), acknowledgements, returned)
-    return acknowledgements.map(({ promise }) => call.orGivenUp(promise))
+  together(batch: readonly HeldDelivery[], call: HandlerCall): readonly Promise<WorkResult>[] {
+    const messages = batch.map(({ message }) => message)
+    return this.#acknowledged(batch, call, (contexts) => this.#handler(messages, contexts))
   }
 
   /**
-   * Calls the handler. When the handler returns, its messages that were not acknowledged count as handled, except with manual
-   * acknowledgement. When the handler throws, they count as failed.
+   * Calls the handler. The first result of a message counts. When the handler returns, messages that were not acknowledged count
+   * as handled, except with manual acknowledgement. When the handler throws, they count as failed.
    */
-  #call(handler: () => unknown, acknowledgements: readonly Acknowledgement[], returned: () => void): void {
-    const running = (async () => handler())()
-    running
-      .then((result) => {
-        if (!this.#isManual) for (const one of acknowledgements) one.handled(result)
-      })
-      .catch((error: unknown) => {
-        for (const one of acknowledgements) one.failed(error)
-      })
-      .finally(returned)
-  }
-
-  #context(slot: DeliverySlot, call: HandlerCall, ack?: ConsumerContext['ack']): ConsumerContext {
-    return handlerContext(slot, this.#settings, call, ack === undefined ? {} : { ack })
+  #acknowledged(
+    batch: readonly HeldDelivery[],
+    call: HandlerCall,
+    handler: (contexts: readonly ConsumerContext[]) => unknown,
+  ): readonly Promise<WorkResult>[] {
+    const results = batch.map(() => Promise.withResolvers<WorkResult>())
+    const running = async (): Promise<void> => {
+      try {
+        const contexts = batch.map((held, n) => {
+          const ack = acknowledging(results[n]!, call)
+          return new HandlerContext(held, this.#settings, call, 1, ack)
+        })
+        const result = resultOf(await handler(contexts))
+        if (!this.#isManual) for (const { resolve } of results) resolve(result)
+      } catch (error) {
+        for (const { reject } of results) reject(error)
+      }
+      call.returned()
+    }
+    void running()
+    return results.map(({ promise }) => call.orGivenUp(promise, (result) => result))
   }
 }
 
-/** The result of one message. The first call of a method decides. */
-class Acknowledgement {
-  readonly promise: Promise<WorkResult>
-  readonly #resolve: (result: WorkResult) => void
-  readonly #reject: (error: unknown) => void
-  readonly #call: HandlerCall
-
-  constructor(call: HandlerCall) {
-    const { promise, resolve, reject } = Promise.withResolvers<WorkResult>()
-    this.promise = promise
-    this.#resolve = resolve
-    this.#reject = reject
-    this.#call = call
-    // The handler may fail after the call was given up, which must not count as an unhandled rejection.
-    promise.catch(() => undefined)
-  }
-
-  readonly ack = (elapsedMs?: number, error?: unknown): void => {
-    if (error === undefined || error === null) {
-      this.#resolve({ outcome: 'processed', elapsedMs: elapsedMs ?? this.#call.durationMs })
-    } else this.#reject(error)
-  }
-
-  handled(result: unknown): void {
-    this.#resolve({ outcome: outcomeOf(result) })
-  }
-
-  failed(error: unknown): void {
-    this.#reject(error)
+/** The function by which a handler settles one message. */
+function acknowledging(
+  { resolve, reject }: PromiseWithResolvers<WorkResult>,
+  call: HandlerCall,
+): ConsumerContext['ack'] {
+  return (elapsedMs, error) => {
+    if (error !== undefined && error !== null) reject(error)
+    else resolve({ outcome: 'processed', elapsedMs: elapsedMs ?? call.durationMs })
   }
 }

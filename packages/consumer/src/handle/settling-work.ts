@@ -3,18 +3,15 @@ import type { ConnectedPorts } from '@txbox/core/ports'
 import { pause } from '@txbox/core/internal'
 import type { Guard } from '../options/consumer.ts'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
-import type { DeliverySlot } from '../receive/delivery-slot.ts'
+import type { HeldDelivery } from '../receive/held-delivery.ts'
 import { guarded, isStale } from './guarded.ts'
-import type { HeldDeliveries } from '../receive/held-deliveries.ts'
 import type { HandlerCall } from './handler-call.ts'
-import { handlerContext } from './handler-context.ts'
-import { STALE, outcomeOf, type Work, type WorkResult } from './work.ts'
+import { HandlerContext } from './handler-context.ts'
+import { STALE, resultOf, type Handler, type Work, type WorkResult } from './work.ts'
 
 /** The maximum number of attempts of a transaction that the database asks to repeat. */
 const ATTEMPTS = 5
 const PAUSES = exponentialBackoff({ minMs: 10, maxMs: 1000, attempts: ATTEMPTS })
-
-type Handler = (tx: unknown, message: unknown, context: unknown) => unknown
 
 /**
  * Effect once without a claim: the first statement of the handler's transaction settles the delivery, so that only one of
@@ -25,45 +22,42 @@ export class SettlingWork implements Work {
   readonly #ports: ConnectedPorts
   readonly #guard: Guard<unknown> | undefined
   readonly #settings: ConsumerSettings
-  readonly #held: HeldDeliveries
   readonly #handler: Handler
 
   constructor(
-    { ports, guard }: { readonly ports: ConnectedPorts; readonly guard: Guard<unknown> | undefined },
+    { ports, guard }: Extract<ConsumerSettings['work'], { kind: 'database' }>,
     settings: ConsumerSettings,
-    held: HeldDeliveries,
   ) {
     this.#ports = ports
     this.#guard = guard
     this.#settings = settings
-    this.#held = held
     this.#handler = settings.handler as unknown as Handler
   }
 
-  async alone(slot: DeliverySlot, call: HandlerCall): Promise<WorkResult> {
+  async alone(held: HeldDelivery, call: HandlerCall): Promise<WorkResult> {
     const isBatch = this.#settings.batch !== undefined
-    const result = await this.#transact([slot], call, async (tx, attempt) => {
-      const { message } = slot
+    const result = await this.#transact([held], call, async (tx, attempt) => {
+      const { message } = held
       if (await isStale(this.#guard, tx, message)) return STALE
-      const context = handlerContext(slot, this.#settings, call, { attempt })
+      const context = new HandlerContext(held, this.#settings, call, attempt)
       return isBatch ? this.#handler(tx, [message], [context]) : this.#handler(tx, message, context)
     })
-    return { outcome: outcomeOf(result) }
+    return resultOf(result)
   }
 
-  together(slots: readonly DeliverySlot[], call: HandlerCall): readonly Promise<WorkResult>[] {
-    const done = this.#transact(slots, call, (tx, attempt) => {
-      const messages = slots.map(({ message }) => message)
-      const contexts = slots.map((slot) => handlerContext(slot, this.#settings, call, { attempt }))
+  together(batch: readonly HeldDelivery[], call: HandlerCall): readonly Promise<WorkResult>[] {
+    const done = this.#transact(batch, call, (tx, attempt) => {
+      const messages = batch.map(({ message }) => message)
+      const contexts = batch.map((held) => new HandlerContext(held, this.#settings, call, attempt))
       return guarded(this.#guard, tx, { messages, contexts }, this.#handler)
     })
-    return slots.map(async ({ message }): Promise<WorkResult> => {
+    return batch.map(async ({ message }): Promise<WorkResult> => {
       return { outcome: (await done).has(message) ? 'stale' : 'processed' }
     })
   }
 
   async #transact<R>(
-    slots: readonly DeliverySlot[],
+    batch: readonly HeldDelivery[],
     call: HandlerCall,
     work: (tx: unknown, attempt: number) => Promise<R>,
   ): Promise<R> {
@@ -71,19 +65,22 @@ export class SettlingWork implements Work {
       try {
         const result = await this.#ports.transact(
           async (tx, session) => {
-            await this.#settleInSession(slots, session)
+            await this.#settleInSession(batch, session)
             return this.#ports.watch(session, async () => {
-              await this.#settleIn(slots, tx)
+              for (const held of batch) {
+                const { delivery } = held
+                if (delivery.settleInSession === undefined) await this.#settle(held, delivery.settleIn?.(tx))
+              }
               call.hasWritten = true
               return work(tx, attempt)
             })
           },
           { signal: call.givenUp },
         )
-        for (const slot of slots) {
-          slot.isSettled = true
-          slot.delivery.committed?.()
-          this.#held.stopHeartbeat(slot)
+        for (const held of batch) {
+          held.isSettled = true
+          held.delivery.committed?.()
+          held.heartbeat?.stop()
         }
         return result
       } catch (error) {
@@ -91,7 +88,7 @@ export class SettlingWork implements Work {
         await pause(PAUSES.delayMs(attempt, Math.random), call.givenUp)
         call.givenUp.throwIfAborted()
       } finally {
-        for (const slot of slots) this.#held.pauseHeartbeat(slot, false)
+        for (const held of batch) held.heartbeat?.pause(false)
       }
     }
   }
@@ -100,28 +97,21 @@ export class SettlingWork implements Work {
    * Settles all deliveries at the same time, so that the source can settle them with one statement. Waits for all of them
    * even if one fails: the transaction must not end while settlements are in flight.
    */
-  async #settleInSession(slots: readonly DeliverySlot[], session: Session): Promise<void> {
+  async #settleInSession(batch: readonly HeldDelivery[], session: Session): Promise<void> {
     const settled = await Promise.allSettled(
-      slots.map((slot) => this.#settle(slot, slot.delivery.settleInSession?.(session))),
+      batch.map((held) => this.#settle(held, held.delivery.settleInSession?.(session))),
     )
     const failed = settled.find(({ status }) => status === 'rejected')
     if (failed?.status === 'rejected') throw failed.reason
   }
 
-  /** Settles the deliveries that have only `settleIn`. */
-  async #settleIn(slots: readonly DeliverySlot[], tx: unknown): Promise<void> {
-    for (const slot of slots) {
-      if (slot.delivery.settleInSession === undefined) await this.#settle(slot, slot.delivery.settleIn?.(tx))
-    }
-  }
-
-  async #settle(slot: DeliverySlot, settlement: Promise<void> | undefined): Promise<void> {
+  async #settle(held: HeldDelivery, settlement: Promise<void> | undefined): Promise<void> {
     try {
       await settlement
     } catch (error) {
-      if (isTxboxError(error) && error.code === 'TXBOX_RECEIPT_EXPIRED') slot.isExpired = true
+      if (isTxboxError(error) && error.code === 'TXBOX_RECEIPT_EXPIRED') held.isExpired = true
       throw error
     }
-    if (settlement !== undefined) this.#held.pauseHeartbeat(slot, true)
+    if (settlement !== undefined) held.heartbeat?.pause(true)
   }
 }

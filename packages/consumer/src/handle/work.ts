@@ -1,6 +1,6 @@
 import { propertyOf } from '@txbox/core/internal'
 import type { HandledOutcome } from '../options/consumer.ts'
-import type { DeliverySlot } from '../receive/delivery-slot.ts'
+import type { HeldDelivery } from '../receive/held-delivery.ts'
 import type { HandlerCall } from './handler-call.ts'
 
 /** The result of the work on a message. `'in-flight'`: another delivery of the message is being handled. */
@@ -10,16 +10,13 @@ export interface WorkResult {
   readonly elapsedMs?: number | undefined
 }
 
+export type Handler = (...args: readonly unknown[]) => unknown
+
 /** Calls the handler, and makes its effect durable. A promise that rejects means that there is no effect. */
 export interface Work {
-  /** @param returned is called when the handler has returned before the result is known. */
-  alone(slot: DeliverySlot, call: HandlerCall, returned: () => void): Promise<WorkResult>
+  alone(held: HeldDelivery, call: HandlerCall): Promise<WorkResult>
   /** Handles several messages in one call of the handler. @returns a promise for each message. */
-  together(
-    slots: readonly DeliverySlot[],
-    call: HandlerCall,
-    returned: () => void,
-  ): readonly Promise<WorkResult>[]
+  together(batch: readonly HeldDelivery[], call: HandlerCall): readonly Promise<WorkResult>[]
   /** Whether messages that failed together are handled again one by one, because one message can make all of them fail. */
   readonly isAllOrNothing: boolean
 }
@@ -28,7 +25,7 @@ export interface Work {
 export const STALE = { status: 'stale' } as const
 
 /** Reads `'stale'` and `'already'` from the handler's result, as applyVersion and transition return them. */
-export function outcomeOf(result: unknown): HandledOutcome {
+export function resultOf(result: unknown): WorkResult {
   const status = propertyOf(result, 'status')
-  return status === 'stale' || status === 'already' ? status : 'processed'
+  return { outcome: status === 'stale' || status === 'already' ? status : 'processed' }
 }

@@ -3,6 +3,7 @@ import { pause, unlessAborted } from '@txbox/core/internal'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import type { HeldDeliveries } from './held-deliveries.ts'
 import { Outage } from './outage.ts'
+import type { Permits } from './permits.ts'
 
 /** A source that stayed open for this long has recovered: after its next failure, the pauses start at the shortest again. */
 const WORKED_MS = 10_000
@@ -11,9 +12,8 @@ const WORKED_MS = 10_000
 export class Intake {
   readonly #settings: ConsumerSettings
   readonly #held: HeldDeliveries
+  readonly #permits: Permits
   readonly #received: (delivery: Delivery) => void
-  readonly #isPaused: () => boolean
-  readonly #isIdle: () => boolean
   readonly #stopping = new AbortController()
   readonly #outage = new Outage()
   readonly #tried = Promise.withResolvers<void>()
@@ -27,13 +27,13 @@ export class Intake {
   constructor(
     settings: ConsumerSettings,
     held: HeldDeliveries,
-    how: { received: (delivery: Delivery) => void; isPaused: () => boolean; isIdle: () => boolean },
+    permits: Permits,
+    received: (delivery: Delivery) => void,
   ) {
     this.#settings = settings
     this.#held = held
-    this.#received = how.received
-    this.#isPaused = how.isPaused
-    this.#isIdle = how.isIdle
+    this.#permits = permits
+    this.#received = received
   }
 
   /** Resolves when the source is open, or could not be opened. */
@@ -93,7 +93,7 @@ export class Intake {
     // After a failure, the source is opened again and another call receives; this call must end.
     const isCurrent = (): boolean => this.#open === open && !signal.aborted
     while (isCurrent()) {
-      await this.#held.until(() => !isCurrent() || (this.#mayReceive && !this.#isPaused()))
+      await this.#held.until(() => !isCurrent() || (this.#mayReceive && !this.#permits.isPaused))
       if (!isCurrent()) return
       this.#receiving = new AbortController()
       const deliveries = await open.receive(this.#held.room, { signal: this.#receiving.signal })
@@ -105,7 +105,7 @@ export class Intake {
   /** Whether to receive now: waits until many deliveries can be received at once, unless a handler is free. */
   get #mayReceive(): boolean {
     const { room } = this.#held
-    return room > 0 && (room * 2 >= this.#settings.prefetch || this.#isIdle())
+    return room > 0 && (room * 2 >= this.#settings.prefetch || this.#permits.isIdle)
   }
 
   /** Waits until the source may be opened again. */

@@ -1,45 +1,42 @@
-import type { DeliverySlot } from './delivery-slot.ts'
+import type { HeldDelivery } from './held-delivery.ts'
 
 /** The held deliveries by key, in the order in which they were received. Only the first delivery of a key may run. */
 export class KeyLanes {
-  readonly #lanes = new Map<string, Set<DeliverySlot>>()
+  readonly #lanes = new Map<string, HeldDelivery[]>()
 
-  /** @returns whether the delivery is the first of its key. */
-  enter(slot: DeliverySlot): boolean {
-    const { key } = slot.delivery
+  /** @returns whether the delivery is the first of its key. Otherwise it proceeds when it has become the first. */
+  enter(held: HeldDelivery): boolean {
+    const { key } = held.delivery
     if (key === undefined) return true
-    const lane = this.#lanes.get(key) ?? new Set()
-    this.#lanes.set(key, lane.add(slot))
-    return firstOf(lane) === slot
+    const lane = this.#lanes.get(key)
+    if (lane === undefined) this.#lanes.set(key, [held])
+    else lane.push(held)
+    return lane === undefined
   }
 
-  /** @returns the delivery that has become the first of the key, if the removed delivery was the first. */
-  leave(slot: DeliverySlot): DeliverySlot | undefined {
-    const { key } = slot.delivery
-    const lane = key === undefined ? undefined : this.#lanes.get(key)
-    if (key === undefined || lane === undefined) return undefined
-    const wasFirst = firstOf(lane) === slot
-    lane.delete(slot)
-    if (lane.size === 0) this.#lanes.delete(key)
-    return wasFirst ? firstOf(lane) : undefined
+  leave(held: HeldDelivery): void {
+    const { key } = held.delivery
+    if (key === undefined) return
+    const lane = this.#laneOf(held)
+    const place = lane.indexOf(held)
+    if (place >= 0) lane.splice(place, 1)
+    if (lane.length === 0) this.#lanes.delete(key)
+    else if (place === 0) lane[0]?.proceed()
   }
 
   /** @returns whether no earlier delivery of its key is held. */
-  isFirst(slot: DeliverySlot): boolean {
-    const { key } = slot.delivery
-    const lane = key === undefined ? undefined : this.#lanes.get(key)
-    return lane === undefined || firstOf(lane) === slot
+  isFirst(held: HeldDelivery): boolean {
+    const [first = held] = this.#laneOf(held)
+    return first === held
   }
 
   /** @returns the deliveries of the same key that were received after this delivery. */
-  behind(slot: DeliverySlot): readonly DeliverySlot[] {
-    const { key } = slot.delivery
-    const lane = [...((key === undefined ? undefined : this.#lanes.get(key)) ?? [])]
-    return lane.slice(lane.indexOf(slot) + 1)
+  behind(held: HeldDelivery): readonly HeldDelivery[] {
+    const lane = this.#laneOf(held)
+    return lane.slice(lane.indexOf(held) + 1)
   }
-}
 
-function firstOf(lane: ReadonlySet<DeliverySlot>): DeliverySlot | undefined {
-  const [first] = lane
-  return first
+  #laneOf({ delivery: { key } }: HeldDelivery): HeldDelivery[] {
+    return (key === undefined ? undefined : this.#lanes.get(key)) ?? []
+  }
 }

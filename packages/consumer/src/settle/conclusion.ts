@@ -1,284 +1,194 @@
-import { PermanentError, type PublishResult } from '@txbox/core'
-import { pause, usablePause } from '@txbox/core/internal'
+import type { RetryLaterError } from '@txbox/core'
+import { usablePause } from '@txbox/core/internal'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
-import { deadLetterMessage } from './dead-letter-message.ts'
-import type { DeliverySlot } from '../receive/delivery-slot.ts'
-import { isPermanent, isRetryLater, isStopped, isTimedOut, isUnavailable } from '../errors/failure-kind.ts'
-import type { HeldDeliveries } from '../receive/held-deliveries.ts'
+import { isPermanent, isRetryLater, isStopped, isTimedOut } from '../errors/failure-kind.ts'
 import type { Verdict } from '../handle/handling.ts'
-import { Outage } from '../receive/outage.ts'
+import type { HeldDeliveries } from '../receive/held-deliveries.ts'
+import type { HeldDelivery } from '../receive/held-delivery.ts'
+import type { Outage } from '../receive/outage.ts'
+import { DeadLetters } from './dead-letters.ts'
 
 /** The delay in place of a wrong one, and after an error of the consumer's own work. */
 const FALLBACK_DELAY_MS = 1000
 
+/** How a delivery is returned to its source. */
+interface Return {
+  readonly delayMs: number
+  readonly counted: boolean
+  readonly error: unknown
+}
+
+/** What follows for a delivery that the consumer keeps. */
+export interface Next {
+  /** How long the delivery pauses. `undefined`: its next attempt comes behind the deliveries that wait for a handler. */
+  readonly pauseMs: number | undefined
+  /** The failure that counts as a delivery. The source has not counted it. */
+  readonly failure?: { readonly error: unknown } | undefined
+  /** After the pause the delivery is returned to the source. By default it is handled again. */
+  readonly giveBack?: Return | undefined
+}
+
 /**
- * Settles each delivery according to its verdict: accepts it, retries it without a redelivery, returns it to the source, or
- * makes it a dead letter.
+ * Settles each delivery according to its verdict: accepts it, returns it to the source, makes it a dead letter, or keeps it for
+ * another attempt.
  */
 export class Conclusion {
+  readonly #deadLetters: DeadLetters
   readonly #settings: ConsumerSettings
+  readonly #events: ConsumerSettings['log']['events']
   readonly #held: HeldDeliveries
   /** The pause of all messages while the database or a dedup store is unavailable. */
   readonly #outage: Outage
   /** Aborted when the consumer stops: from then on, no delivery is held for a retry. */
   readonly #stopping: AbortSignal
+  readonly #accept: (delivery: HeldDelivery['delivery']) => Promise<void>
 
   constructor(settings: ConsumerSettings, held: HeldDeliveries, outage: Outage, stopping: AbortSignal) {
     this.#settings = settings
+    this.#events = settings.log.events
     this.#held = held
     this.#outage = outage
     this.#stopping = stopping
+    this.#deadLetters = new DeadLetters(settings, held, stopping)
+    const how = { recorded: settings.work.kind === 'inbox' }
+    this.#accept = (delivery) => delivery.accept(how)
   }
 
-  /** Never rejects. */
-  conclude(slot: DeliverySlot, verdict: Verdict): Promise<void> {
-    return this.#reporting(slot, () => this.#conclude(slot, verdict))
+  /** @returns what follows if the delivery is not settled. */
+  conclude(held: HeldDelivery, verdict: Verdict): Promise<Next | undefined> | undefined {
+    if (verdict.kind === 'handled') return this.#handled(held, verdict)
+    if (verdict.kind === 'failed') return this.#failed(held, verdict)
+    if (verdict.kind === 'lost') return void (held.isTakenBack || this.#events.emit('lost', held.about))
+    const delayMs = this.#usable(held, 'retryAfterMs of the dedup store', () => verdict.retryAfterMs)
+    const error = new Error('Another delivery of the message is being handled.')
+    return this.#retryLater(held, { delayMs, counted: false, error })
   }
 
-  /** Makes the message a dead letter without calling the handler. Never rejects. */
-  refuse(slot: DeliverySlot, error: unknown): Promise<void> {
-    return this.#reporting(slot, () => this.#makeDeadLetter(slot, error))
+  async refuse(held: HeldDelivery, error: unknown): Promise<void> {
+    held.begin()
+    await this.#deadLetters.store(held, error)
+  }
+
+  /** Returns a delivery whose wait was interrupted, unless it was lost. */
+  async interrupted(held: HeldDelivery, { failure }: Pick<Next, 'failure'> = {}): Promise<void> {
+    if (held.isLost) return
+    const { error } = failure ?? { error: held.interruption }
+    await this.#return(held, { delayMs: 0, counted: failure !== undefined, error })
   }
 
   /**
-   * Reports an error of the work, and returns the delivery to the source. Otherwise the source would never deliver the message
-   * again, because for the source the message is still being handled.
+   * Reports an error of the consumer's own work, and returns the delivery to the source. Otherwise the source would never deliver
+   * the message again, because for the source the message is still being handled.
    */
-  async #reporting(slot: DeliverySlot, work: () => Promise<void>): Promise<void> {
-    try {
-      await work()
-    } catch (error) {
-      this.#events.emit('error', { error, source: slot.source, message: slot.message })
-      await this.#return(slot, { delayMs: FALLBACK_DELAY_MS, counted: false, error })
-      this.#held.leave(slot)
+  async broken(held: HeldDelivery, error: unknown): Promise<void> {
+    held.report(error)
+    await held.settle((delivery) =>
+      delivery.retry({ delayMs: FALLBACK_DELAY_MS, counted: false, error, stopping: this.#stopping.aborted }),
+    )
+  }
+
+  /** Returns the delivery to the source. Where the source keeps the order of keys, later messages of its key are returned, too. */
+  async giveBack(held: HeldDelivery, how: Return): Promise<undefined> {
+    const { source, inOrder } = this.#settings
+    const { key } = held.delivery
+    const isInOrder = key !== undefined && inOrder && !this.#stopping.aborted
+    if (isInOrder && !source.traits.ordersKeys) this.#events.emit('order-broken', { ...held.about, key })
+    await this.#return(held, how)
+    if (!isInOrder || !source.traits.ordersKeys) return
+    // The source holds back the key now. The lane stays closed until the later messages of the key have been returned.
+    const error = new Error('An earlier message of the same key was returned to the source.')
+    for (const follower of this.#held.lanes.behind(held)) {
+      follower.interrupt(error)
+      await follower.left
     }
   }
 
-  async #conclude(slot: DeliverySlot, verdict: Verdict): Promise<void> {
-    if (verdict.kind === 'lost') {
-      if (slot.isExpired && !slot.isTakenBack) this.#events.emit('lost', slot.about)
-      return this.#held.leave(slot)
-    }
-    if (verdict.kind === 'failed') return this.#failed(slot, verdict)
-    if (verdict.kind === 'in-flight') {
-      const delayMs = this.#usable(slot, 'retryAfterMs of the dedup store', () => verdict.retryAfterMs)
-      return this.#retryLater(slot, { delayMs, counted: false, error: inFlight() })
-    }
-    const { outcome, durationMs } = verdict
+  async #handled(
+    held: HeldDelivery,
+    { outcome, durationMs }: Extract<Verdict, { kind: 'handled' }>,
+  ): Promise<undefined> {
     this.#outage.succeeded(performance.now() - durationMs)
-    const recorded = this.#settings.work.kind === 'inbox'
-    if (!slot.isSettled) await this.#settle(slot, () => slot.delivery.accept({ recorded }))
-    this.#held.remembered.forget(slot.message)
-    this.#events.emit('handled', { ...slot.about, outcome, durationMs })
-    this.#held.leave(slot)
+    if (!held.isSettled) await held.settle(this.#accept)
+    this.#held.remembered.forget(held.message)
+    // No object is made for nobody: this event occurs once for each message.
+    if (this.#events.has('handled')) this.#events.emit('handled', { ...held.about, outcome, durationMs })
   }
 
   async #failed(
-    slot: DeliverySlot,
-    { error, startedAt, hasWritten, marks }: Extract<Verdict, { kind: 'failed' }>,
-  ): Promise<void> {
-    const { work, retry } = this.#settings
-    if (work.kind === 'none' && work.atMostOnce && slot.isSettled) {
+    held: HeldDelivery,
+    { error, startedAt, isUnavailable, marks }: Extract<Verdict, { kind: 'failed' }>,
+  ): Promise<Next | undefined> {
+    const { work, retry, localDelayMs, localRetries } = this.#settings
+    if (work.kind === 'none' && work.atMostOnce && held.isSettled) {
       await marks?.release()
-      this.#events.emit('dropped', { ...slot.about, error })
-      return this.#held.leave(slot)
+      this.#events.emit('dropped', { ...held.about, error })
+      return undefined
     }
     if (isPermanent(error)) {
-      await this.#storeDeadLetter(slot, error)
+      const isStored = await this.#deadLetters.store(held, error)
       // If the dead letter was not stored, another delivery may still handle the message.
-      await (slot.isSettled ? marks?.complete() : marks?.release())
-      return this.#held.leave(slot)
+      await (isStored ? marks?.complete() : marks?.release())
+      return undefined
     }
     await marks?.release()
-    if (slot.isLost) return this.#held.leave(slot)
-    if (isStopped(error)) return this.giveBack(slot, { delayMs: 0, counted: false, error })
-    if (isUnavailable(error, hasWritten)) return this.#unavailable(slot, error, startedAt)
-    if (isTimedOut(error)) {
-      this.#events.emit('error', { error, source: slot.source, message: slot.message })
+    if (held.isLost) return undefined
+    if (isStopped(error)) return this.giveBack(held, { delayMs: 0, counted: false, error })
+    if (isUnavailable) {
+      const { retryInMs, isNew } = this.#outage.failed(startedAt)
+      if (isNew) this.#events.emit('unavailable', { source: held.source, error, retryInMs })
+      if (this.#stopping.aborted) return this.giveBack(held, { delayMs: 0, counted: false, error })
+      return { pauseMs: retryInMs }
     }
-    if (this.#isLocal(slot, error)) return this.#retryHere(slot, error)
-    if (slot.deliveries >= retry.attempts) return this.#makeDeadLetter(slot, error)
+    if (isTimedOut(error)) held.report(error)
+    if (isRetryLater(error) && error.retryAfterMs <= localDelayMs && held.localRetries < localRetries) {
+      return this.#retryHere(held, error)
+    }
+    if (held.deliveries >= retry.attempts) return void (await this.#deadLetters.store(held, error))
     const delayMs = isRetryLater(error)
-      ? this.#usable(slot, 'retryAfterMs of the error', () => error.retryAfterMs)
-      : this.#usable(slot, 'delayMs of the retry policy', () => retry.delayMs(slot.deliveries, Math.random))
-    return this.#retryLater(slot, { delayMs, counted: true, error })
+      ? this.#usable(held, 'retryAfterMs of the error', () => error.retryAfterMs)
+      : this.#usable(held, 'delayMs of the retry policy', () => retry.delayMs(held.deliveries, Math.random))
+    return this.#retryLater(held, { delayMs, counted: true, error })
   }
 
   /** Returns the delay, or 1 s if it is wrong: the source could not keep a wrong delay, and the message would not come back. */
-  #usable(slot: DeliverySlot, source: string, ask: () => unknown): number {
+  #usable(held: HeldDelivery, source: string, ask: () => unknown): number {
     return usablePause(ask, {
-      after: `delivery ${slot.deliveries} of a message of consumer '${this.#settings.name}'`,
+      after: `delivery ${held.deliveries} of a message of consumer '${this.#settings.name}'`,
       source,
       insteadMs: FALLBACK_DELAY_MS,
-      report: (error) => this.#events.emit('error', { error, source: slot.source, message: slot.message }),
+      report: (error) => held.report(error),
     })
   }
 
-  /** Holds the delivery until the outage may be over, without counting an attempt. */
-  async #unavailable(slot: DeliverySlot, error: unknown, startedAt: number): Promise<void> {
-    const { retryInMs, isNew } = this.#outage.failed(startedAt)
-    if (isNew) this.#events.emit('unavailable', { source: slot.source, error, retryInMs })
-    if (this.#stopping.aborted) return this.giveBack(slot, { delayMs: 0, counted: false, error })
-    this.#held.postpone(slot, retryInMs)
-  }
-
-  #isLocal(slot: DeliverySlot, error: unknown): boolean {
-    const { localDelayMs, localRetries } = this.#settings
-    return isRetryLater(error) && error.retryAfterMs <= localDelayMs && slot.localRetries < localRetries
-  }
-
-  /** Retries without a redelivery: the source is not informed, and the message waits behind the deliveries that are ready. */
-  async #retryHere(slot: DeliverySlot, error: unknown): Promise<void> {
-    const delayMs = isRetryLater(error) ? error.retryAfterMs : 0
-    if (this.#stopping.aborted) return this.giveBack(slot, { delayMs, counted: false, error })
-    slot.localRetries += 1
-    this.#events.emit('retried', { ...slot.about, error, delayMs, local: true })
-    if (delayMs === 0) return this.#held.runAgain(slot)
-    this.#held.postpone(slot, delayMs)
+  /** Retries without a redelivery: the source is not informed. */
+  async #retryHere(held: HeldDelivery, error: RetryLaterError): Promise<Next | undefined> {
+    const { retryAfterMs: delayMs } = error
+    if (this.#stopping.aborted) return this.giveBack(held, { delayMs, counted: false, error })
+    held.localRetries += 1
+    this.#events.emit('retried', { ...held.about, error, delayMs, local: true })
+    return { pauseMs: delayMs === 0 ? undefined : delayMs }
   }
 
   /**
    * Retries in a way that counts as another delivery. The consumer holds the delivery during the delay if the source keeps
    * no delays, or does not keep the order of the key; otherwise it returns the delivery to the source.
    */
-  async #retryLater(slot: DeliverySlot, how: Retry): Promise<void> {
+  async #retryLater(held: HeldDelivery, how: Return): Promise<Next | undefined> {
     const { source, holdMs } = this.#settings
     const { delayMs, counted, error } = how
-    this.#events.emit('retried', { ...slot.about, error, delayMs, local: false })
-    const keepsOrder = source.traits.ordersKeys || !this.#settings.inOrder || slot.delivery.key === undefined
-    const mayHold = !source.traits.delays || !keepsOrder
-    if (this.#stopping.aborted || (source.traits.delays && (!mayHold || delayMs > holdMs))) {
-      return this.giveBack(slot, how)
+    this.#events.emit('retried', { ...held.about, error, delayMs, local: false })
+    const keepsOrder = source.traits.ordersKeys || !this.#settings.inOrder || held.delivery.key === undefined
+    if (this.#stopping.aborted || (source.traits.delays && (keepsOrder || delayMs > holdMs))) {
+      return this.giveBack(held, how)
     }
-    if (counted) slot.failure = { error }
-    if (delayMs <= holdMs) {
-      return this.#held.postpone(slot, delayMs, () => {
-        if (counted) slot.countHeldRun()
-        slot.failure = undefined
-        this.#held.runAgain(slot)
-      })
-    }
+    const failure = counted ? { error } : undefined
+    if (delayMs <= holdMs) return { pauseMs: delayMs, failure }
     // The source delivers the message again at once: holding it for `holdMs` first limits how often that happens.
-    this.#held.postpone(slot, holdMs, () => void this.giveBack(slot, { ...how, delayMs: delayMs - holdMs }))
+    return { pauseMs: holdMs, failure, giveBack: { ...how, delayMs: delayMs - holdMs } }
   }
 
-  /** Returns the delivery to the source. */
-  async giveBack(slot: DeliverySlot, how: Retry): Promise<void> {
-    const { source, inOrder } = this.#settings
-    if (slot.state === 'gone') return
-    slot.state = 'running'
-    clearTimeout(slot.timer)
-    this.#held.remembered.remember(slot.message, how.counted ? slot.deliveries : slot.deliveries - 1)
-    const { key } = slot.delivery
-    const isInOrder = key !== undefined && inOrder && !this.#stopping.aborted
-    if (isInOrder && !source.traits.ordersKeys) this.#events.emit('order-broken', { ...slot.about, key })
-    await this.#return(slot, how)
-    // The source holds back the key now. The lane stays closed until the later messages of the key have been returned.
-    if (isInOrder && source.traits.ordersKeys) await this.#giveBackFollowers(slot)
-    this.#held.leave(slot)
+  #return(held: HeldDelivery, how: Return): Promise<void> {
+    this.#held.remembered.remember(held.message, how.counted ? held.deliveries : held.deliveries - 1)
+    return held.settle((delivery) => delivery.retry({ ...how, stopping: this.#stopping.aborted }))
   }
-
-  async #giveBackFollowers(slot: DeliverySlot): Promise<void> {
-    const error = new Error('An earlier message of the same key was returned to the source.')
-    for (const follower of this.#held.behind(slot)) {
-      this.#held.remembered.remember(follower.message, follower.deliveries - 1)
-      await this.#return(follower, { delayMs: 0, counted: false, error })
-      this.#held.leave(follower)
-    }
-  }
-
-  async #makeDeadLetter(slot: DeliverySlot, error: unknown): Promise<void> {
-    await this.#storeDeadLetter(slot, error)
-    this.#held.leave(slot)
-  }
-
-  async #storeDeadLetter(slot: DeliverySlot, error: unknown): Promise<void> {
-    const { deadLetters, source } = this.#settings
-    // The source delivers a lost message again, and the message becomes a dead letter then.
-    if (slot.isLost) return
-    if (deadLetters === undefined && !source.traits.keepsRejected) {
-      await this.#settle(slot, () => slot.delivery.accept())
-      this.#events.emit('dropped', { ...slot.about, error })
-      return
-    }
-    if (deadLetters === undefined) {
-      await this.#settle(slot, () => slot.delivery.reject({ error }))
-      if (!slot.isSettled) return
-    } else {
-      if (!(await this.#published(slot, error))) return
-      await this.#settle(slot, () => slot.delivery.accept())
-    }
-    this.#held.remembered.forget(slot.message)
-    this.#events.emit('dead-lettered', { ...slot.about, error })
-  }
-
-  /** Publishes the dead letter. @returns `false` when the consumer stops or loses the delivery before that succeeds. */
-  async #published(slot: DeliverySlot, error: unknown): Promise<boolean> {
-    const { publisher, topic } = this.#settings.deadLetters!
-    const message = deadLetterMessage(slot, topic, error)
-    const outage = new Outage()
-    for (;;) {
-      // The async function turns an error that `publish` throws into a rejection.
-      const publishing = (async () =>
-        refusalOf(await publisher.publish([message], { signal: this.#stopping })))()
-      const failure = await publishing.catch(failureOf)
-      if (failure === undefined) return true
-      if (slot.isLost) return false
-      const { retryInMs } = outage.failed(performance.now())
-      if (!this.#stopping.aborted) {
-        this.#events.emit('unavailable', { source: slot.source, error: failure.error, retryInMs })
-        await pause(retryInMs, this.#stopping)
-      }
-      if (this.#stopping.aborted) {
-        await this.#return(slot, { delayMs: 0, counted: false, error })
-        slot.isSettled = false
-        return false
-      }
-    }
-  }
-
-  #return(slot: DeliverySlot, how: Retry): Promise<void> {
-    return this.#settle(slot, () => slot.delivery.retry({ ...how, stopping: this.#stopping.aborted }))
-  }
-
-  /** A settlement that fails is reported: the source delivers the message again. */
-  async #settle(slot: DeliverySlot, settlement: () => Promise<void>): Promise<void> {
-    this.#held.stopHeartbeat(slot)
-    try {
-      await settlement()
-      slot.isSettled = !slot.isLost
-    } catch (error) {
-      this.#events.emit('error', { error, source: slot.source, message: slot.message })
-    }
-  }
-
-  get #events(): ConsumerSettings['log']['events'] {
-    return this.#settings.log.events
-  }
-}
-
-interface Retry {
-  readonly delayMs: number
-  readonly counted: boolean
-  readonly error: unknown
-}
-
-function inFlight(): Error {
-  return new Error('Another delivery of the message is being handled.')
-}
-
-/** @param results a publisher of the user's own may return anything. */
-function refusalOf(results: readonly PublishResult[] | undefined): { readonly error: unknown } | undefined {
-  const result = Array.isArray(results) ? (results as readonly PublishResult[])[0] : undefined
-  if (result?.status === 'accepted') return undefined
-  return {
-    error:
-      result?.status === 'rejected'
-        ? result.error
-        : new PermanentError('The publisher of dead letters has not accepted the message.'),
-  }
-}
-
-function failureOf(error: unknown): { readonly error: unknown } {
-  return { error }
 }

@@ -1,14 +1,14 @@
 import type { OutboxMessage } from '@txbox/core'
 import { jsonOf, reasonOf, textOf, uuidV7 } from '@txbox/core/internal'
-import type { DeliverySlot } from '../receive/delivery-slot.ts'
+import type { HeldDelivery } from '../receive/held-delivery.ts'
 
 const ERROR_CHARACTERS = 1000
 
 /** Creates the dead letter that is published for a message that cannot be handled. */
-export function deadLetterMessage(slot: DeliverySlot, topic: string, error: unknown): OutboxMessage {
-  const { message } = slot
+export function deadLetterMessage(held: HeldDelivery, topic: string, error: unknown): OutboxMessage {
+  const { message } = held
   const { bytes, contentType } = encoded(message.payload)
-  const { key } = slot.delivery
+  const { key } = held.delivery
   const letter: OutboxMessage = {
     id: isText(message.id) ? message.id : uuidV7(),
     topic,
@@ -21,8 +21,8 @@ export function deadLetterMessage(slot: DeliverySlot, topic: string, error: unkn
     headers: {
       ...message.headers,
       'txbox-error': reasonOf(error, ERROR_CHARACTERS),
-      'txbox-deliveries': String(slot.deliveries),
-      'txbox-source': slot.source,
+      'txbox-deliveries': String(held.deliveries),
+      'txbox-source': held.source,
     },
     ...(isText(message.correlationId) ? { correlationId: message.correlationId } : {}),
     createdAt: createdAt(message),

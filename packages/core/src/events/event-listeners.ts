@@ -19,18 +19,25 @@ export class EventListeners<Events extends { error: { error: unknown } }> {
     return () => void set.delete(listener)
   }
 
-  #hasListener(event: keyof Events): boolean {
+  has(event: keyof Events): boolean {
     return (this.#listeners.get(event)?.size ?? 0) > 0
   }
 
   emit<E extends keyof Events>(event: E, value: Events[E]): void {
-    if (!this.#hasListener(event)) return this.#reportUnheard(event, value)
+    if (!this.has(event)) return this.#reportUnheard(event, value)
     for (const listener of this.#listeners.get(event) ?? []) {
-      // The async function turns an error that the listener throws into a rejection, like that of an async listener.
-      void (async () => (listener as Listener<Events[E]>)(value))().catch((error: unknown) => {
-        if (event !== 'error') this.emit('error', { error })
-      })
+      try {
+        const answer = (listener as Listener<Events[E]>)(value)
+        if (answer !== undefined)
+          Promise.resolve(answer).catch((error: unknown) => this.#failed(event, error))
+      } catch (error) {
+        this.#failed(event, error)
+      }
     }
+  }
+
+  #failed(event: keyof Events, error: unknown): void {
+    if (event !== 'error') this.emit('error', { error })
   }
 
   #reportUnheard<E extends keyof Events>(event: E, value: Events[E]): void {

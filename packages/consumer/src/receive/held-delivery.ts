@@ -1,0 +1,149 @@
+import type { Delivery, InboxMessage } from '@txbox/core'
+import type { MessageEvent } from '../options/consumer.ts'
+import type { ConsumerSettings } from '../options/consumer-settings.ts'
+import type { Heartbeat } from './heartbeats.ts'
+
+/** A call of the handler that has not ended. */
+interface RunningCall {
+  readonly durationMs: number
+  giveUp(reason: unknown): void
+  deliveryLost(): void
+}
+
+/** One delivery that the consumer holds, from its receipt until it is settled or lost. It waits for one thing at a time. */
+export class HeldDelivery {
+  readonly delivery: Delivery
+  localRetries = 0
+  /** The number of deliveries whose attempt has begun. */
+  attempts: number
+  /** Whether the source has settled the delivery, possibly in the handler's transaction or before the handler was called. */
+  isSettled = false
+  /** Whether the source has reported that another consumer may have received the message. */
+  isExpired = false
+  /** Whether the broker has taken back the delivery. */
+  isTakenBack = false
+  call: RunningCall | undefined
+  heartbeat: Heartbeat | undefined
+  lost: () => void = () => undefined
+  /** Resolves when the delivery is no longer held. */
+  left: Promise<void> | undefined
+  readonly #settings: ConsumerSettings
+  readonly #firstDeliveries: number
+  #heldRuns = 0
+  #waiting: PromiseWithResolvers<void> | undefined
+  #timer: NodeJS.Timeout | undefined
+  #interruption: unknown
+
+  /** @param earlier the number of earlier deliveries of the message that this process remembers. */
+  constructor(delivery: Delivery, settings: ConsumerSettings, earlier: number) {
+    this.delivery = delivery
+    this.#settings = settings
+    this.#firstDeliveries = Math.max(delivery.deliveries, earlier + 1)
+    this.attempts = this.deliveries - 1
+  }
+
+  get source(): string {
+    return this.#settings.source.name
+  }
+
+  get message(): InboxMessage {
+    return this.delivery.message
+  }
+
+  /** The number of deliveries. An attempt for which the consumer held the delivery counts as another delivery. */
+  get deliveries(): number {
+    return this.#firstDeliveries + this.#heldRuns
+  }
+
+  get isLost(): boolean {
+    return this.isExpired || this.isTakenBack
+  }
+
+  get about(): MessageEvent {
+    return { source: this.source, message: this.message, deliveries: this.deliveries }
+  }
+
+  /** Whether the delivery waits for an earlier message of its key, or for its turn. */
+  get isWaiting(): boolean {
+    return this.#waiting !== undefined && this.#timer === undefined
+  }
+
+  /** Whether the delivery waits for its next attempt. */
+  get isPausing(): boolean {
+    return this.#timer !== undefined
+  }
+
+  /** The reason of the first call of `interrupt`. */
+  get interruption(): unknown {
+    return this.#interruption
+  }
+
+  begin(): void {
+    this.attempts = this.deliveries
+  }
+
+  /** @param isCounted whether the next attempt counts as another delivery. */
+  beginAgain({ isCounted }: { readonly isCounted: boolean }): void {
+    if (isCounted) {
+      this.#heldRuns += 1
+      this.localRetries = 0
+    }
+    this.attempts = this.deliveries - 1
+  }
+
+  /** Waits until `proceed` is called. Rejects with the reason of `interrupt`, also if that was called before. */
+  wait(): Promise<void> {
+    // oxlint-disable-next-line prefer-promise-reject-errors
+    if (this.#interruption !== undefined) return Promise.reject(this.#interruption)
+    this.#waiting = Promise.withResolvers()
+    return this.#waiting.promise
+  }
+
+  /** Waits for the next attempt. */
+  pause(delayMs: number): Promise<void> {
+    const waiting = this.wait()
+    if (this.isWaiting) this.#timer = setTimeout(() => this.proceed(), delayMs)
+    return waiting
+  }
+
+  /** Ends the wait. @returns whether the delivery has waited. */
+  proceed(): boolean {
+    const waiting = this.#endWait()
+    waiting?.resolve()
+    return waiting !== undefined
+  }
+
+  /** Ends the wait, and all later ones: the delivery was lost, or must return to its source. What runs is not affected. */
+  interrupt(reason: unknown): void {
+    if (this.#interruption !== undefined) return
+    this.#interruption = reason
+    this.#endWait()?.reject(reason)
+  }
+
+  /** Settles the delivery. A settlement that fails is reported: the source delivers the message again. */
+  async settle(settlement: (delivery: Delivery) => Promise<void>): Promise<void> {
+    this.heartbeat?.stop()
+    try {
+      await settlement(this.delivery)
+      this.isSettled = !this.isLost
+    } catch (error) {
+      this.report(error)
+    }
+  }
+
+  async extend(): Promise<void> {
+    await this.delivery.extend?.(this.#settings.source.traits.leaseMs!)
+  }
+
+  report(error: unknown): void {
+    this.#settings.log.events.emit('error', { error, source: this.source, message: this.message })
+  }
+
+  #endWait(): PromiseWithResolvers<void> | undefined {
+    const waiting = this.#waiting
+    this.#waiting = undefined
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    return waiting
+  }
+}
