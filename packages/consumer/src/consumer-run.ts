@@ -119,8 +119,9 @@ export class ConsumerRun {
   }
 
   /**
-   * Handles a delivery, as often as necessary, and settles it. Where a delivery is in this function is its state. A wait rejects when the delivery was lost, when the consumer stops, and when an
-   * earlier message of its key was returned to the source. What need not wait does not await. Never rejects.
+   * Handles a delivery, as often as necessary, and settles it. Where a delivery is in this function is its state. What need not
+   * wait does not await. A wait rejects when the delivery was lost, when the consumer stops, and when an earlier message of its key
+   * was returned to the source. Never rejects.
    */
   async #deliver(held: HeldDelivery): Promise<void> {
     let next: Next | undefined
