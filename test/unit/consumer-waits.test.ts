@@ -107,3 +107,15 @@ test('C26 while the messages of a batch that failed are handled one by one, no o
   expect(most).toEqual([1, 1, 1, 1])
   expect(source.left).toEqual([])
 })
+
+test('C25 when a suspect stops waiting for its key and begins to wait for an earlier suspect, the earlier one runs', async () => {
+  const source = new MemorySource()
+  source.send('a1', { key: 'a' })
+  source.send('b', { isSuspect: true })
+  source.send('a2', { key: 'a', isSuspect: true })
+  const subject = await ConsumerUnderTest.started(source, () => after(10))
+  await pass(100)
+  expect(subject.ids).toEqual(['a1', 'b', 'a2'])
+  expect(subject.mostRunning).toBe(1)
+  expect(source.left).toEqual([])
+})

@@ -131,7 +131,7 @@ export class ConsumerRun {
       if (unprocessable !== undefined) return await this.#conclusion.refuse(held, unprocessable)
       if (this.#settings.inOrder && !this.#held.lanes.enter(held)) await held.wait()
       for (;;) {
-        if (held.delivery.isSuspect === true && !this.#held.runsAlone(held)) await held.wait()
+        if (held.delivery.isSuspect === true) await this.#held.waitAlone(held)
         if (!this.#turns.enter(held)) await held.wait()
         next = await this.#conclusion.conclude(held, await this.#turns.handle(held))
         if (next === undefined) return

@@ -63,11 +63,13 @@ export class HeldDeliveries {
     return delays && countsDeliveries ? 0 : this.remembered.of(message)
   }
 
-  /** @returns whether no other delivery can run beside this one. Otherwise it proceeds when none can. */
-  runsAlone(held: HeldDelivery): boolean {
-    if (this.#isAlone(held)) return true
+  /** Waits until no other delivery can run beside this one. */
+  waitAlone(held: HeldDelivery): Promise<void> {
+    const waiting = held.wait()
     this.#waitingSuspects.add(held)
-    return false
+    // This one may be alone already. Or an earlier suspect is, because this one waits now.
+    this.wake()
+    return waiting
   }
 
   /**
