@@ -27,6 +27,8 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
   readonly #unsettled = new Set<QueueDelivery<Tx, P>>()
   readonly #closing = new AbortController()
   #expiry: NodeJS.Timeout | undefined
+  /** When the timer is due. */
+  #expiresAt = Infinity
   #onFreeSlot: (() => void) | undefined
   #receiving: Promise<unknown> = Promise.resolve()
 
@@ -70,7 +72,7 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
     const expiresAt = lookedAt + visibilityTimeoutMs
     const deliveries = received.map((stored) => new QueueDelivery(this.#queue, stored, expiresAt, this))
     for (const delivery of deliveries) this.#unsettled.add(delivery)
-    if (deliveries.length > 0) this.#expireAt(expiresAt)
+    if (deliveries.length > 0) this.expireAt(expiresAt)
     return deliveries
   }
 
@@ -80,18 +82,21 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
   }
 
   /** Loses the deliveries whose visibility timeout is over. One timer serves all: it fires when the earliest timeout ends. */
-  #expireAt(at: number): void {
+  expireAt(at: number): void {
+    if (at >= this.#expiresAt) return
+    this.#expiresAt = at
+    clearTimeout(this.#expiry)
     const leftMs = Math.min(Math.max(0, at - performance.now()), LONGEST_TIMER_MS)
-    this.#expiry ??= setTimeout(() => {
-      this.#expiry = undefined
-      const now = performance.now()
-      let next = Infinity
-      for (const delivery of this.#unsettled) {
-        if (delivery.expiresAt <= now) delivery.lose()
-        else next = Math.min(next, delivery.expiresAt)
-      }
-      if (next < Infinity) this.#expireAt(next)
-    }, Math.ceil(leftMs)).unref()
+    this.#expiry = setTimeout(() => this.#expire(), Math.ceil(leftMs)).unref()
+  }
+
+  #expire(): void {
+    this.#expiresAt = Infinity
+    const now = performance.now()
+    for (const delivery of this.#unsettled) {
+      if (delivery.expiresAt <= now) delivery.lose()
+      else this.expireAt(delivery.expiresAt)
+    }
   }
 
   #buried(stored: QueueMessage, reason: string): void {

@@ -9,6 +9,8 @@ import type { StoredQueue } from './stored-queue.ts'
 interface Owner<Tx, P> {
   /** Called when the consumer no longer has the delivery: it was settled or lost. May be called more than once. */
   ended(delivery: QueueDelivery<Tx, P>): void
+  /** Called when the visibility timeout has changed. */
+  expireAt(at: number): void
 }
 
 /** @returns whether the receipt was valid. */
@@ -77,8 +79,10 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
     const extendedAt = performance.now()
     const valid = await this.#attempt((queue) => queue.extend(this.#stored, leaseMs))
     if (this.#state !== 'out') return
-    if (valid) this.#expiresAt = extendedAt + leaseMs
-    else if (!this.#settledIn) this.lose()
+    if (valid) {
+      this.#expiresAt = extendedAt + leaseMs
+      this.#owner.expireAt(this.#expiresAt)
+    } else if (!this.#settledIn) this.lose()
   }
 
   settleIn(tx: unknown): Promise<void> {
