@@ -173,7 +173,8 @@ export class Handling implements Turns {
 
   #alone(held: HeldDelivery, call: HandlerCall): Promise<WorkResult> {
     this.#checkKey(held)
-    if (held.isLost) throw held.interruption
+    // At most once, a message that was accepted does not come back.
+    if (held.isLost && !held.isSettled) throw held.interruption
     return this.#work.alone(held, call)
   }
 
