@@ -52,8 +52,8 @@ export class HandlerCall {
     if (this.isGivenUp) return
     this.#handlerAbort.abort(reason)
     this.#givenUp.abort(reason)
-    // If the library hides its connection, the transaction may still run.
-    for (const { heartbeat } of this.#batch) heartbeat?.pause(true)
+    // If the library hides its connection, the transaction may still run. Deliveries that have left may wait for their retry.
+    for (const held of this.#batch) if (held.call === this) held.heartbeat?.pause(true)
     for (const reject of this.#waiting ?? []) reject(reason)
   }
 
