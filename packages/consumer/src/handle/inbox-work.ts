@@ -37,18 +37,21 @@ export class InboxWork implements Work {
   }
 
   together(batch: readonly HeldDelivery[], call: HandlerCall): readonly Promise<WorkResult>[] {
-    const done = this.#inbox.runBatch(
-      batch.map(({ message }) => message),
-      async (tx, fresh, given) => {
-        call.hasWritten = true
-        const heldOf = new Map(batch.map((held) => [held.message, held]))
-        const contexts = fresh.map((message, n) =>
-          consumerContext(given[n]!, heldOf.get(message)!, call.signal),
-        )
-        return guarded(this.#guard, tx, { messages: fresh, contexts }, this.#handler)
-      },
-      { signal: call.givenUp },
-    )
+    // The async function turns an error that the inbox throws into a rejection.
+    const run = async () =>
+      this.#inbox.runBatch(
+        batch.map(({ message }) => message),
+        async (tx, fresh, given) => {
+          call.hasWritten = true
+          const heldOf = new Map(batch.map((held) => [held.message, held]))
+          const contexts = fresh.map((message, n) =>
+            consumerContext(given[n]!, heldOf.get(message)!, call.signal),
+          )
+          return guarded(this.#guard, tx, { messages: fresh, contexts }, this.#handler)
+        },
+        { signal: call.givenUp },
+      )
+    const done = run()
     return batch.map(async ({ message }, n): Promise<WorkResult> => {
       const { outcomes, result: stale } = await done
       const { status } = outcomes[n]!
