@@ -22,6 +22,17 @@ function withReceive(
   }
 }
 
+function inboxWith(runBatch: () => Promise<never>): RunsMessages<object> {
+  return {
+    consumer: 'orders',
+    async run(message, fn) {
+      const context = { consumer: 'orders', key: message.id, idempotencyKey: '', attempt: 1, signal: NEVER }
+      return { status: 'processed', key: message.id, result: await fn({}, message, context) }
+    },
+    runBatch,
+  }
+}
+
 test('C23 a delivery that is about to wait for its local retry when the consumer stops goes back at once', async () => {
   const source = new MemorySource()
   source.send('a')
@@ -83,14 +94,7 @@ test('C26 while the messages of a batch that failed are handled one by one, no o
   for (const id of ['a', 'b', 'c', 'd']) source.send(id)
   let running = 0
   const most: number[] = []
-  const inbox: RunsMessages<object> = {
-    consumer: 'orders',
-    async run(message, fn) {
-      const context = { consumer: 'orders', key: message.id, idempotencyKey: '', attempt: 1, signal: NEVER }
-      return { status: 'processed', key: message.id, result: await fn({}, message, context) }
-    },
-    runBatch: () => Promise.reject(new Error('failed together')),
-  }
+  const inbox = inboxWith(() => Promise.reject(new Error('failed together')))
   const consumer = createConsumer({
     ...{ source, inbox, logger: false, batch: { maxSize: 2 }, concurrency: 1, prefetch: 4 },
     handler: async () => {
@@ -118,4 +122,66 @@ test('C25 when a suspect stops waiting for its key and begins to wait for an ear
   expect(subject.ids).toEqual(['a1', 'b', 'a2'])
   expect(subject.mostRunning).toBe(1)
   expect(source.left).toEqual([])
+})
+
+test('C26 an inbox that throws before it returns a promise fails the batch, and the messages are handled one by one', async () => {
+  const source = new MemorySource()
+  for (const id of ['a', 'b']) source.send(id)
+  const inbox = inboxWith(() => {
+    throw new Error('broken')
+  })
+  const consumer = createConsumer({
+    ...{ source, inbox, logger: false, batch: { maxSize: 2 } },
+    handler: () => Promise.resolve(),
+  })
+  onTestFinished(() => void consumer.stop({ timeoutMs: 0 }))
+  await consumer.start()
+  await pass(100)
+  expect(source.left).toEqual([])
+  expect(consumer.figures).toEqual({ inHand: 0, running: 0, waiting: 0, retrying: 0 })
+})
+
+test('C21 a message that waits for its retry keeps its lease when the handler of its batch is given up', async () => {
+  const source = new MemorySource({ leaseMs: 3000 })
+  for (const id of ['a', 'b']) source.send(id)
+  const lost: string[] = []
+  const consumer = createConsumer({
+    ...{ name: 'orders', logger: false, source, acknowledge: 'manual', batch: { maxSize: 2 } },
+    ...{ handleTimeoutMs: 1000, retry: { attempts: 10, delayMs: () => 20_000 } },
+    handler: (_messages, [first]) => first?.ack(1, new Error('later')),
+  })
+  consumer.on('lost', ({ message }) => void lost.push(message.id))
+  onTestFinished(() => void consumer.stop({ timeoutMs: 0 }))
+  await consumer.start()
+  await pass(10_000)
+  expect(consumer.figures.retrying).toBe(2)
+  expect(lost).toEqual([])
+})
+
+test('C7 a message that was accepted is handled, also if its delivery is lost right before', async () => {
+  for (let turns = 0; turns < 10; turns += 1) {
+    const source = new MemorySource()
+    source.send('a')
+    const losing = (delivery: Delivery): Delivery => {
+      const lost = new AbortController()
+      const accept = delivery.accept.bind(delivery)
+      const lose = async (): Promise<void> => {
+        for (let n = 0; n < turns; n += 1) await Promise.resolve()
+        lost.abort()
+      }
+      return Object.assign(delivery, {
+        lost: lost.signal,
+        async accept() {
+          await accept()
+          void lose()
+        },
+      })
+    }
+    withReceive(source, async (deliveries) => (await deliveries).map(losing))
+    const subject = await ConsumerUnderTest.started(source, () => undefined, { delivery: 'at-most-once' })
+    await pass(0)
+    // If the delivery is lost before the acceptance counts, the source delivers the message again.
+    expect(subject.runs.length + subject.heard('lost').length, `after ${turns} turns`).toBe(1)
+    expect(subject.heard('dropped')).toEqual([])
+  }
 })
