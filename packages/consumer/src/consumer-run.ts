@@ -120,8 +120,8 @@ export class ConsumerRun {
 
   /**
    * Handles a delivery, as often as necessary, and settles it. Where a delivery is in this function is its state. What need not
-   * wait does not await. A wait rejects when the delivery was lost, when the consumer stops, and when an earlier message of its key
-   * was returned to the source. Never rejects.
+   * wait does not await. A wait rejects when the delivery is lost, when the consumer stops, and when an earlier message of its
+   * key was returned to the source. The permit of a turn is released by the handling. Never rejects.
    */
   async #deliver(held: HeldDelivery): Promise<void> {
     let next: Next | undefined

@@ -58,7 +58,11 @@ export class Conclusion {
   conclude(held: HeldDelivery, verdict: Verdict): Promise<Next | undefined> | undefined {
     if (verdict.kind === 'handled') return this.#handled(held, verdict)
     if (verdict.kind === 'failed') return this.#failed(held, verdict)
-    if (verdict.kind === 'lost') return void (held.isTakenBack || this.#events.emit('lost', held.about))
+    if (verdict.kind === 'lost') {
+      // A delivery that the source has taken back was reported then.
+      if (!held.isTakenBack) this.#events.emit('lost', held.about)
+      return undefined
+    }
     const delayMs = this.#usable(held, 'retryAfterMs of the dedup store', () => verdict.retryAfterMs)
     const error = new Error('Another delivery of the message is being handled.')
     return this.#retryLater(held, { delayMs, counted: false, error })
@@ -87,7 +91,7 @@ export class Conclusion {
     )
   }
 
-  /** Returns the delivery to the source. Where the source keeps the order of keys, later messages of its key are returned, too. */
+  /** Returns the delivery to the source. Where the source keeps the order of keys, later messages of its key return, too. */
   async giveBack(held: HeldDelivery, how: Return): Promise<undefined> {
     const { source, inOrder } = this.#settings
     const { key } = held.delivery
