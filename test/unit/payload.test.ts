@@ -10,7 +10,7 @@ import { decodedMessage } from '../../packages/queue/src/received-message.ts'
 const BYTES = Uint8Array.of(0x7a, 0xeb)
 const NO_BYTES = 'undecodable'
 
-/** What each reader makes of a payload. Each must agree with the others. */
+/** The result of each reader of a payload. All readers must agree. */
 function readings(contentType: string, payload: Uint8Array): Record<string, unknown> {
   const { message, undecodable } = decodedMessage({
     ...{ id: 'm', headers: {}, createdAt: new Date(), payload, contentType },

@@ -1,4 +1,4 @@
-/** What has a lease. */
+/** A holder of a lease. */
 interface Leased {
   extend(): Promise<unknown>
   report(error: unknown): void

@@ -1,7 +1,7 @@
 import { LinkedQueue } from '../batcher/linked-queue.ts'
 import type { Outage } from './outage.ts'
 
-/** What waits for a permit. */
+/** A delivery, or a batch, that waits for a permit. */
 interface Applicant {
   /** @returns `false` if the applicant no longer waits. */
   proceed(): boolean

@@ -18,7 +18,7 @@ interface Return {
   readonly error: unknown
 }
 
-/** What follows for a delivery that the consumer keeps. */
+/** The next step of a delivery that the consumer keeps. */
 export interface Next {
   /** How long the delivery pauses. `undefined`: its next attempt comes behind the deliveries that wait for a handler. */
   readonly pauseMs: number | undefined

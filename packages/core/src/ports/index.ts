@@ -1,5 +1,5 @@
 /*
- * What the features ask of a database. A database of third parties implements these interfaces; a user of txbox never
+ * The ports: the features use a database through these interfaces. A database of third parties implements these interfaces; a user of txbox never
  * needs them.
  */
 export type { ConnectedPorts, DatabasePorts } from './database-ports.ts'

@@ -14,7 +14,7 @@ export interface Counts {
   readonly deadLettered: number
 }
 
-/** What gives the shards of this relay their turns. */
+/** Gives the shards of this relay their turns. */
 export interface ShardLanes {
   /** Gives the shard a turn, at once or after a pause. Of two pauses of a shard, the one that ends earlier counts. */
   add(held: HeldShard, afterMs?: number): void
