@@ -26,6 +26,7 @@ export function mysql2Root(pool: Pool, options: RootOptions, style: 'promise' | 
         }
       })
     },
+    rollBackAll: () => transactions.rollBackAll(),
     async close() {
       await transactions.rollBackAll()
       // A connection that a test has cut reports an error when it is closed.

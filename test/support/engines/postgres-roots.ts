@@ -25,6 +25,7 @@ export function pgRoot(pool: Pool, options: RootOptions): Root {
         }
       })
     },
+    rollBackAll: () => transactions.rollBackAll(),
     async close() {
       await transactions.rollBackAll()
       await pool.end()

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { CompiledQuery, type Kysely, type Transaction } from 'kysely'
 import type { ConnectedDatabase, TransactionHandle } from '@txbox/core'
 import type { OpenTransaction, Root, Row } from './target.ts'
@@ -46,8 +47,15 @@ export class RootTransactions {
     return transaction
   }
 
+  /**
+   * Rolls back what a failed test has left open, the oldest transaction first. The transactions that have waited for it get
+   * time to end by themselves: a rollback would make their work reject, although nobody waits for it any more.
+   */
   async rollBackAll(): Promise<void> {
-    for (const transaction of this.#open) await transaction.rollback().catch(() => undefined)
+    for (const transaction of this.#open) {
+      await transaction.rollback().catch(() => undefined)
+      for (let waits = 0; this.#open.size > 0 && waits < 50; waits += 1) await pause(20)
+    }
   }
 }
 
@@ -88,6 +96,7 @@ export function callbackRoot({ db, database, execOn, ready, transact, close }: C
         await ended
       })
     },
+    rollBackAll: () => transactions.rollBackAll(),
     async close() {
       await transactions.rollBackAll()
       // A connection that a test has cut reports an error when it is closed.

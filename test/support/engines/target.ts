@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, inject } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, inject } from 'vitest'
 import type { ConnectedDatabase, Database, TransactionHandle } from '@txbox/core'
 import type { Proxy } from '../worlds/proxy.ts'
 import './provided.ts'
@@ -35,7 +35,9 @@ export interface Root {
   /** Connects, for a library whose root does not connect by itself. */
   ready?(): Promise<void>
   begin(): Promise<OpenTransaction>
-  /** Rolls back what a failed test has left open, so that it does not hang. */
+  /** Rolls back what a failed test has left open: its locks would make the tests after it fail, too. */
+  rollBackAll(): Promise<void>
+  /** Rolls back what is still open, so that it does not hang. */
   close(): Promise<void>
 }
 
@@ -216,6 +218,7 @@ export function useRoot(target: Target, kind: HandleKind, options: RootOptions =
     root = target.open(kind, options)
     await root.ready?.()
   })
+  afterEach(({ task }) => (task.result?.state === 'fail' ? root?.rollBackAll() : undefined))
   afterAll(() => root?.close())
   return {
     get db() {
@@ -225,6 +228,7 @@ export function useRoot(target: Target, kind: HandleKind, options: RootOptions =
       return opened().database
     },
     begin: () => opened().begin(),
+    rollBackAll: () => opened().rollBackAll(),
     close: () => opened().close(),
   }
 }
