@@ -330,3 +330,17 @@ test('C25 of several messages that may end the process, each is handled alone, k
   expect(order(['a', 'b', 'c'])).toEqual(['a', 'b', 'c'])
   expect(order(['d', 'e'])).toEqual(['d', 'd', 'e'])
 })
+
+test('the signal and the idempotency key are there in a copy of the context, a proxy, and an object that inherits from it', async () => {
+  const source = new MemorySource()
+  source.send('a')
+  const subject = await ConsumerUnderTest.started(source, (_message, context) => {
+    const { signal, idempotencyKey } = context
+    for (const other of [{ ...context }, new Proxy(context, {}), Object.create(context) as ConsumerContext]) {
+      expect([other.signal, other.idempotencyKey]).toEqual([signal, idempotencyKey])
+    }
+  })
+  await pass(0)
+  expect(subject.ids).toEqual(['a'])
+  expect(source.how('a')).toEqual(['accept'])
+})

@@ -2,7 +2,7 @@ import type { ConsumerContext } from '../options/consumer.ts'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import type { HeldDelivery } from '../receive/held-delivery.ts'
 import type { HandlerCall } from './handler-call.ts'
-import { HandlerContext } from './handler-context.ts'
+import { handlerContext } from './handler-context.ts'
 import { resultOf, type Handler, type Work, type WorkResult } from './work.ts'
 
 /** Work without a transaction of txbox: the handler's promise, or its acknowledgement, decides the result. */
@@ -22,7 +22,7 @@ export class PlainWork implements Work {
     const { message } = held
     if (this.#settings.batch !== undefined) return this.together([held], call)[0]!
     if (!this.#isManual) {
-      const running = this.#handler(message, new HandlerContext(held, this.#settings, call))
+      const running = this.#handler(message, handlerContext(held, this.#settings, call))
       return call.orGivenUp(running, resultOf)
     }
     return this.#acknowledged([held], call, ([context]) => this.#handler(message, context))[0]!
@@ -47,7 +47,7 @@ export class PlainWork implements Work {
       try {
         const contexts = batch.map((held, n) => {
           const ack = acknowledging(results[n]!, call)
-          return new HandlerContext(held, this.#settings, call, 1, ack)
+          return handlerContext(held, this.#settings, call, 1, ack)
         })
         const result = resultOf(await handler(contexts))
         if (!this.#isManual) for (const { resolve } of results) resolve(result)

@@ -6,7 +6,7 @@ import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import type { HeldDelivery } from '../receive/held-delivery.ts'
 import { guarded, isStale } from './guarded.ts'
 import type { HandlerCall } from './handler-call.ts'
-import { HandlerContext } from './handler-context.ts'
+import { handlerContext } from './handler-context.ts'
 import { STALE, resultOf, type Handler, type Work, type WorkResult } from './work.ts'
 
 /** The maximum number of attempts of a transaction that the database asks to repeat. */
@@ -39,7 +39,7 @@ export class SettlingWork implements Work {
     const result = await this.#transact([held], call, async (tx, attempt) => {
       const { message } = held
       if (await isStale(this.#guard, tx, message)) return STALE
-      const context = new HandlerContext(held, this.#settings, call, attempt)
+      const context = handlerContext(held, this.#settings, call, attempt)
       return isBatch ? this.#handler(tx, [message], [context]) : this.#handler(tx, message, context)
     })
     return resultOf(result)
@@ -48,7 +48,7 @@ export class SettlingWork implements Work {
   together(batch: readonly HeldDelivery[], call: HandlerCall): readonly Promise<WorkResult>[] {
     const done = this.#transact(batch, call, (tx, attempt) => {
       const messages = batch.map(({ message }) => message)
-      const contexts = batch.map((held) => new HandlerContext(held, this.#settings, call, attempt))
+      const contexts = batch.map((held) => handlerContext(held, this.#settings, call, attempt))
       return guarded(this.#guard, tx, { messages, contexts }, this.#handler)
     })
     return batch.map(async ({ message }): Promise<WorkResult> => {
