@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { OptionChecker } from '@txbox/core/internal'
-import { brokerAddress } from '../../packages/rabbitmq/src/broker-address.ts'
+import { brokerAddress } from '../../packages/rabbitmq/src/connection/broker-address.ts'
 
 test.for([
   ['amqp://host', 'amqp://host?heartbeat=20'],

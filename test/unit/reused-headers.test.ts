@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ReusedHeaders } from '../../packages/rabbitmq/src/reused-headers.ts'
+import { ReusedHeaders } from '../../packages/rabbitmq/src/publish/reused-headers.ts'
 
 type Headers = Record<string, string>
 

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { StuckKeys } from '../../packages/rabbitmq/src/stuck-keys.ts'
+import { StuckKeys } from '../../packages/rabbitmq/src/publish/stuck-keys.ts'
 
 test('O15 of a key that is not confirmed, one message is sent after each pause, until one is confirmed', () => {
   vi.useFakeTimers({ toFake: ['performance'] })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Unconfirmed } from '../../packages/rabbitmq/src/unconfirmed.ts'
+import { Unconfirmed } from '../../packages/rabbitmq/src/publish/unconfirmed.ts'
 
 test('takes out the message with a tag, or all messages up to it, in order, each once', () => {
   const unconfirmed = new Unconfirmed<string>()

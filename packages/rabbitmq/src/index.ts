@@ -1,11 +1,11 @@
-export { fromRabbitmq, type RabbitmqDelivery } from './from-rabbitmq.ts'
+export { fromRabbitmq, type RabbitmqDelivery } from './receive/from-rabbitmq.ts'
 export {
   rabbitmqSource,
   type RabbitmqQueueDeclaration,
   type RabbitmqSourceOptions,
-} from './rabbitmq-source.ts'
-export { rabbitmqPublisher, type RabbitmqPublisherOptions } from './rabbitmq-publisher.ts'
-export type { RabbitmqTlsOptions } from './tls-settings.ts'
+} from './receive/rabbitmq-source.ts'
+export { rabbitmqPublisher, type RabbitmqPublisherOptions } from './publish/rabbitmq-publisher.ts'
+export type { RabbitmqTlsOptions } from './connection/tls-settings.ts'
 export {
   BrokerUnavailableError,
   InvalidMessageError,

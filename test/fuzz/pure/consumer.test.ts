@@ -4,8 +4,8 @@ import { createBatcher, createConsumer, type InboxMessage } from '@txbox/consume
 import { redisDedup } from '@txbox/redis'
 import { deadLetterMessage } from '../../../packages/consumer/src/settle/dead-letter-message.ts'
 import type { HeldDelivery } from '../../../packages/consumer/src/receive/held-delivery.ts'
-import { BrokerDelivery } from '../../../packages/rabbitmq/src/broker-delivery.ts'
-import { outgoingMessage } from '../../../packages/rabbitmq/src/outgoing-message.ts'
+import { BrokerDelivery } from '../../../packages/rabbitmq/src/receive/broker-delivery.ts'
+import { outgoingMessage } from '../../../packages/rabbitmq/src/publish/outgoing-message.ts'
 import { claimKey } from '../../../packages/redis/src/claim-key.ts'
 import { fuzz } from '../../support/worlds/fuzz.ts'
 import {

@@ -4,7 +4,7 @@ import type { OutboxMessage } from '@txbox/core'
 import { createInbox } from '@txbox/inbox'
 import { postgres } from '@txbox/postgres'
 import { fromRabbitmq } from '@txbox/rabbitmq'
-import { outgoingMessage } from '../../../packages/rabbitmq/src/outgoing-message.ts'
+import { outgoingMessage } from '../../../packages/rabbitmq/src/publish/outgoing-message.ts'
 import { fuzz } from '../../support/worlds/fuzz.ts'
 import {
   anything,

@@ -2,7 +2,7 @@ import { InvalidMessageError, type Delivery, type InboxMessage } from '@txbox/co
 import { LazyAbort } from '@txbox/core/internal'
 import type { ConsumeMessage } from 'amqplib'
 import { fromRabbitmq } from './from-rabbitmq.ts'
-import { KEY_HEADER } from './outgoing-message.ts'
+import { KEY_HEADER } from '../publish/outgoing-message.ts'
 
 /** How a delivery is settled on its channel. `ack-unanswered` does not wait until the broker has processed the settlement. */
 export type Acknowledgement = 'ack' | 'ack-unanswered' | 'reject' | 'requeue' | 'requeue-uncounted'

@@ -4,7 +4,7 @@ import type { ConfirmChannel } from 'amqplib'
 import { headerFrameBytes } from './header-frame.ts'
 import { InFlightByKey } from './in-flight-by-key.ts'
 import type { OutgoingMessage } from './outgoing-message.ts'
-import { brokersReasonOf, replyCodeOf } from './reason-of.ts'
+import { brokersReasonOf, replyCodeOf } from '../connection/reason-of.ts'
 import { ReusedHeaders } from './reused-headers.ts'
 import { Unconfirmed } from './unconfirmed.ts'
 

@@ -2,7 +2,7 @@ import { BrokerUnavailableError, type Delivery, type OpenSource } from '@txbox/c
 import { unlessAborted, within } from '@txbox/core/internal'
 import type { Channel, ChannelModel, ConsumeMessage } from 'amqplib'
 import { BrokerDelivery, type Acknowledgement } from './broker-delivery.ts'
-import { reasonOf } from './reason-of.ts'
+import { reasonOf } from '../connection/reason-of.ts'
 
 /** How long each step of closing may take. */
 const CLOSE_TIMEOUT_MS = 2000

@@ -1,11 +1,11 @@
 import { BrokerUnavailableError, type OpenSource, type Source, type SourceTraits } from '@txbox/core'
 import { OptionChecker, oneLine } from '@txbox/core/internal'
 import type { Channel, ChannelModel } from 'amqplib'
-import { brokerAddress, type BrokerAddress } from './broker-address.ts'
-import { connectBroker, type ConnectSettings } from './connect-broker.ts'
+import { brokerAddress, type BrokerAddress } from '../connection/broker-address.ts'
+import { connectBroker, type ConnectSettings } from '../connection/connect-broker.ts'
 import { ConsumingChannel } from './consuming-channel.ts'
-import { reasonOf, replyCodeOf } from './reason-of.ts'
-import { tlsSettings, type RabbitmqTlsOptions } from './tls-settings.ts'
+import { reasonOf, replyCodeOf } from '../connection/reason-of.ts'
+import { tlsSettings, type RabbitmqTlsOptions } from '../connection/tls-settings.ts'
 
 /** The queue of a source, which is created if it does not exist. */
 export interface RabbitmqQueueDeclaration {

@@ -7,14 +7,14 @@ import {
   type Publisher,
 } from '@txbox/core'
 import { OptionChecker, unlessAborted } from '@txbox/core/internal'
-import { brokerAddress, type BrokerAddress } from './broker-address.ts'
+import { brokerAddress, type BrokerAddress } from '../connection/broker-address.ts'
 import type { BrokerConnection } from './broker-connection.ts'
 import { OrderedBatch } from './ordered-batch.ts'
 import { PublishCall, type CallSettings } from './publish-call.ts'
 import { mayBlameOneMessage, publishOneByOne } from './publish-one-by-one.ts'
 import { SharedConnection } from './shared-connection.ts'
 import { StuckKeys } from './stuck-keys.ts'
-import { tlsSettings, type RabbitmqTlsOptions } from './tls-settings.ts'
+import { tlsSettings, type RabbitmqTlsOptions } from '../connection/tls-settings.ts'
 
 /** An hour. */
 const LONGEST_TIMEOUT_MS = 3_600_000

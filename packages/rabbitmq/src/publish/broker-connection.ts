@@ -3,8 +3,8 @@ import { BrokerUnavailableError } from '@txbox/core'
 import { within } from '@txbox/core/internal'
 import type { ChannelModel, ConfirmChannel } from 'amqplib'
 import { ConfirmingChannel } from './confirming-channel.ts'
-import { connectBroker, type ConnectSettings } from './connect-broker.ts'
-import { reasonOf, replyCodeOf } from './reason-of.ts'
+import { connectBroker, type ConnectSettings } from '../connection/connect-broker.ts'
+import { reasonOf, replyCodeOf } from '../connection/reason-of.ts'
 
 const CLOSE_TIMEOUT_MS = 2000
 
