@@ -48,6 +48,8 @@ export class MemorySource implements Source {
   opened = 0
   /** Delivers as many messages as are requested, also several messages of a key at the same time. */
   isGenerous = false
+  /** With the trait `'per-delivery'`: whether a redelivered message shows that deliveries are counted. */
+  showsCounts = true
   /** Errors that the next calls of `open` throw. */
   readonly openFailures: unknown[] = []
   /** Called before an accept takes effect. */
@@ -68,14 +70,16 @@ export class MemorySource implements Source {
     options: {
       key?: string
       payload?: unknown
+      /** The id of the message. @default the name */
+      messageId?: string
       undecodable?: unknown
       count?: number
       isSuspect?: boolean
     } = {},
   ): void {
-    const { key, payload = id, undecodable, count = 0, isSuspect = false } = options
+    const { key, payload = id, messageId = id, undecodable, count = 0, isSuspect = false } = options
     this.#stored.push({
-      message: { id, payload },
+      message: { id: messageId, payload },
       key,
       undecodable,
       isSuspect,
@@ -228,6 +232,7 @@ export class MemorySource implements Source {
       key: one.key,
       isSuspect: one.isSuspect,
       deliveries: Math.max(counted, one.isRedelivered && !countsDeliveries ? 2 : 1),
+      ...(countsDeliveries === 'per-delivery' && one.isRedelivered ? { isCounted: this.showsCounts } : {}),
       lost: lost.signal,
       accept: async (how = {}) => {
         await this.onAccept(one.message.id, how)

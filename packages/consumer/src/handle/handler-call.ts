@@ -23,10 +23,7 @@ export class HandlerCall {
     this.#batch = batch
     this.#unfinished = batch.length
     this.#whenReturned = whenReturned
-    for (const held of batch) {
-      held.begin()
-      held.call = this
-    }
+    for (const held of batch) held.call = this
     if (timeoutMs > LONGEST_TIMER_MS) return
     this.#timer = setTimeout(() => this.giveUp(timedOut(batch, timeoutMs)), timeoutMs)
   }

@@ -28,6 +28,8 @@ export class InboxWork implements Work {
   async alone(held: HeldDelivery, call: HandlerCall): Promise<WorkResult> {
     const handle = async (tx: unknown, message: InboxMessage, given: InboxContext): Promise<unknown> => {
       call.hasWritten = true
+      // There is no claim: the message is no duplicate. The claim that was just made is rolled back.
+      if (held.refusal !== undefined) throw held.refusal
       if (await isStale(this.#guard, tx, message)) return STALE
       const context = consumerContext(given, held, call.signal)
       return this.#isBatch ? this.#handler(tx, [message], [context]) : this.#handler(tx, message, context)
@@ -44,6 +46,8 @@ export class InboxWork implements Work {
         async (tx, fresh, given) => {
           call.hasWritten = true
           const heldOf = new Map(batch.map((held) => [held.message, held]))
+          const refused = fresh.find((message) => heldOf.get(message)?.refusal !== undefined)
+          if (refused !== undefined) throw heldOf.get(refused)!.refusal!
           const contexts = fresh.map((message, n) =>
             consumerContext(given[n]!, heldOf.get(message)!, call.signal),
           )

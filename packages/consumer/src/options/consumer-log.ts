@@ -1,4 +1,4 @@
-import type { InboxMessage, Logger } from '@txbox/core'
+import type { InboxMessage, Logger, Source } from '@txbox/core'
 import {
   loggedEvents,
   oneLine,
@@ -12,11 +12,9 @@ import { isRetryLater } from '../errors/failure-kind.ts'
 
 export interface ConsumerLog {
   readonly events: EventListeners<ConsumerEvents>
-  /**
-   * @param isPoisonUnbounded whether the source does not count deliveries, so that a message that crashes its process is not
-   *   recognized.
-   */
-  started(source: string, isPoisonUnbounded: boolean): void
+  started(source: Source): void
+  /** Warns once that the source does not count deliveries, so that a message that crashes its process is not recognized. */
+  uncounted(source: string): void
   /** @param text one sentence about a setting of the server that weakens the guarantee of a dedup store. */
   warned(text: string): void
   /** Logs the counts of repeated lines, and then that the consumer has stopped. */
@@ -27,13 +25,22 @@ export interface ConsumerLog {
 export function consumerLog(name: string, logger: Logger | false | undefined): ConsumerLog {
   const logged = loggedEvents<ConsumerEvents>(logger, LINES)
   const who = `The consumer ${oneLine(name)}`
+  let isUncounted = false
+  const uncounted = (source: string): void => {
+    if (isUncounted) return
+    isUncounted = true
+    const text = `${who}: ${source} does not count deliveries, so a message that crashes its process is delivered again without limit.`
+    logged.write({ level: 'warn', object: { event: 'uncounted', source }, text })
+  }
   return {
     events: logged.events,
-    started(source, isPoisonUnbounded) {
+    uncounted,
+    started({ name: source, traits: { countsDeliveries } }) {
       logged.started(`${who} has started on ${source}.`)
-      if (!isPoisonUnbounded) return
-      const text = `${who}: ${source} does not count deliveries, so a message that crashes its process is delivered again without limit.`
-      logged.write({ level: 'warn', object: { event: 'uncounted', source }, text })
+      if (countsDeliveries === 'per-delivery') {
+        const text = `${who}: whether ${source} counts deliveries is known when it delivers a message again. Otherwise a message that crashes its process is delivered again without limit.`
+        logged.write({ level: 'info', object: { event: 'count-unknown', source }, text })
+      } else if (!countsDeliveries) uncounted(source)
     },
     warned(text) {
       logged.write({ level: 'warn', object: { event: 'dedup-store' }, text: `${who}: ${text}` })

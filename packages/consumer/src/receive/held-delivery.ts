@@ -2,6 +2,8 @@ import type { Delivery, InboxMessage } from '@txbox/core'
 import type { MessageEvent } from '../options/consumer.ts'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import type { Heartbeat } from './heartbeats.ts'
+import type { Identified } from './identified.ts'
+import type { EarlierDeliveries } from './remembered-deliveries.ts'
 
 /** A call of the handler that has not ended. */
 interface RunningCall {
@@ -13,9 +15,14 @@ interface RunningCall {
 /** One delivery that the consumer holds, from its receipt until it is settled or lost. It waits for one thing at a time. */
 export class HeldDelivery {
   readonly delivery: Delivery
+  readonly message: InboxMessage
+  /** Why the message cannot be handled by any attempt. */
+  readonly problem: unknown
+  /** Why the message was delivered too often. It is no longer handled, but may be a duplicate. */
+  refusal: Error | undefined
   localRetries = 0
-  /** The number of deliveries whose attempt has begun. */
-  attempts: number
+  /** The number of attempts that have failed. */
+  failures: number
   /** Whether the source has settled the delivery, possibly in the handler's transaction or before the handler was called. */
   isSettled = false
   /** Whether the source has reported that another consumer may have received the message. */
@@ -29,30 +36,40 @@ export class HeldDelivery {
   left: Promise<void> | undefined
   readonly #settings: ConsumerSettings
   readonly #firstDeliveries: number
+  readonly #firstAttempt: number
   #heldRuns = 0
   #waiting: PromiseWithResolvers<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #interruption: unknown
 
-  /** @param earlier the number of earlier deliveries of the message that this process remembers. */
-  constructor(delivery: Delivery, settings: ConsumerSettings, earlier: number) {
+  /** @param earlier what this process remembers about the earlier deliveries of the message. */
+  constructor(
+    delivery: Delivery,
+    settings: ConsumerSettings,
+    { message, problem }: Identified,
+    { deliveries, attempts, lost }: EarlierDeliveries,
+  ) {
     this.delivery = delivery
+    this.message = message
+    this.problem = problem
     this.#settings = settings
-    this.#firstDeliveries = Math.max(delivery.deliveries, earlier + 1)
-    this.attempts = this.deliveries - 1
+    this.#firstDeliveries = Math.max(delivery.deliveries, deliveries + 1)
+    this.#firstAttempt = Math.max(delivery.deliveries - lost, attempts + 1)
+    this.failures = this.attempt - 1
   }
 
   get source(): string {
     return this.#settings.source.name
   }
 
-  get message(): InboxMessage {
-    return this.delivery.message
-  }
-
   /** The number of deliveries. An attempt for which the consumer held the delivery counts as another delivery. */
   get deliveries(): number {
     return this.#firstDeliveries + this.#heldRuns
+  }
+
+  /** The number of the current attempt: the deliveries without those that were lost with their connections. */
+  get attempt(): number {
+    return this.#firstAttempt + this.#heldRuns
   }
 
   get isLost(): boolean {
@@ -78,17 +95,16 @@ export class HeldDelivery {
     return this.#interruption
   }
 
-  begin(): void {
-    this.attempts = this.deliveries
+  /** The attempt has failed, and counts. */
+  fail(): void {
+    this.failures = this.attempt
   }
 
   /** @param isCounted whether the next attempt counts as another delivery. */
   beginAgain({ isCounted }: { readonly isCounted: boolean }): void {
-    if (isCounted) {
-      this.#heldRuns += 1
-      this.localRetries = 0
-    }
-    this.attempts = this.deliveries - 1
+    if (!isCounted) return
+    this.#heldRuns += 1
+    this.localRetries = 0
   }
 
   /** Waits until `proceed` is called. Rejects with the reason of `interrupt`, also if that was called before. */

@@ -85,7 +85,8 @@ export class Intake {
     const failed = (error: unknown): void => failure.abort(error)
     const deadLettered = (dead: DeadLettered): void =>
       log.events.emit('dead-lettered', { source: source.name, ...dead })
-    return source.open({ prefetch, failed, deadLettered })
+    const lost = (delivery: Delivery): void => this.#held.lostUnseen(delivery)
+    return source.open({ prefetch, failed, deadLettered, lost })
   }
 
   async #receive(open: OpenSource, openedAt: number): Promise<void> {

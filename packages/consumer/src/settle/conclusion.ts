@@ -69,7 +69,6 @@ export class Conclusion {
   }
 
   async refuse(held: HeldDelivery, error: unknown): Promise<void> {
-    held.begin()
     await this.#deadLetters.store(held, error)
   }
 
@@ -113,7 +112,7 @@ export class Conclusion {
   ): Promise<undefined> {
     this.#outage.succeeded(performance.now() - durationMs)
     if (!held.isSettled) await held.settle(this.#accept)
-    this.#held.remembered.forget(held.message)
+    if (held.isSettled) this.#held.remembered.forget(held.message)
     // No object is made for nobody: this event occurs once for each message.
     if (this.#events.has('handled')) this.#events.emit('handled', { ...held.about, outcome, durationMs })
   }
@@ -147,10 +146,10 @@ export class Conclusion {
     if (isRetryLater(error) && error.retryAfterMs <= localDelayMs && held.localRetries < localRetries) {
       return this.#retryHere(held, error)
     }
-    if (held.deliveries >= retry.attempts) return void (await this.#deadLetters.store(held, error))
+    if (held.attempt >= retry.attempts) return void (await this.#deadLetters.store(held, error))
     const delayMs = isRetryLater(error)
       ? this.#usable(held, 'retryAfterMs of the error', () => error.retryAfterMs)
-      : this.#usable(held, 'delayMs of the retry policy', () => retry.delayMs(held.deliveries, Math.random))
+      : this.#usable(held, 'delayMs of the retry policy', () => retry.delayMs(held.attempt, Math.random))
     return this.#retryLater(held, { delayMs, counted: true, error })
   }
 
@@ -180,6 +179,7 @@ export class Conclusion {
   async #retryLater(held: HeldDelivery, how: Return): Promise<Next | undefined> {
     const { source, holdMs } = this.#settings
     const { delayMs, counted, error } = how
+    if (counted) held.fail()
     this.#events.emit('retried', { ...held.about, error, delayMs, local: false })
     const keepsOrder = source.traits.ordersKeys || !this.#settings.inOrder || held.delivery.key === undefined
     if (this.#stopping.aborted || (source.traits.delays && (keepsOrder || delayMs > holdMs))) {
@@ -192,7 +192,12 @@ export class Conclusion {
   }
 
   #return(held: HeldDelivery, how: Return): Promise<void> {
-    this.#held.remembered.remember(held.message, how.counted ? held.deliveries : held.deliveries - 1)
+    const { message, deliveries, attempt } = held
+    const uncounted = how.counted ? 0 : 1
+    this.#held.remembered.returned(message, {
+      deliveries: deliveries - uncounted,
+      attempts: attempt - uncounted,
+    })
     return held.settle((delivery) => delivery.retry({ ...how, stopping: this.#stopping.aborted }))
   }
 }

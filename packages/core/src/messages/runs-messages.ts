@@ -21,6 +21,12 @@ export type RunOutcome<R = unknown> =
 /** What a consumer needs of an inbox: a handler that runs once for each message, in a transaction that commits with the claim. */
 export interface RunsMessages<Tx, M extends AnyMessage = AnyMessage> {
   readonly consumer: string
+  /**
+   * Returns the text of the message's key, without any access to the database.
+   *
+   * @throws {InvalidMessageError} for a message without a usable key, and whatever the key extractor throws.
+   */
+  keyTextOf?(message: M): string
   /** Handles one message in a new transaction, and commits. Aborting `signal` rolls back. */
   run<N extends M, R>(
     message: N,

@@ -1,17 +1,10 @@
-import { InvalidMessageError, type Delivery, type InboxMessage } from '@txbox/core'
+import type { Delivery, InboxMessage } from '@txbox/core'
 import { LazyAbort } from '@txbox/core/internal'
 import type { ConsumeMessage } from 'amqplib'
-import { fromRabbitmq } from './from-rabbitmq.ts'
-import { KEY_HEADER } from '../publish/outgoing-message.ts'
+import type { ReadDelivery } from './delivery-reader.ts'
 
 /** How a delivery is settled on its channel. `ack-unanswered` does not wait until the broker has processed the settlement. */
 export type Acknowledgement = 'ack' | 'ack-unanswered' | 'reject' | 'requeue' | 'requeue-uncounted'
-
-/**
- * The header in which a quorum queue counts the earlier deliveries of a message. On a first delivery, the header comes from
- * the producer or from another queue, because a dead letter keeps the header when it is published again.
- */
-const COUNT_HEADER = 'x-delivery-count'
 
 /** A delivery of one channel. The delivery is lost when the channel ends. */
 export class BrokerDelivery<P> implements Delivery<P> {
@@ -19,30 +12,24 @@ export class BrokerDelivery<P> implements Delivery<P> {
   readonly undecodable?: unknown
   readonly key: string | undefined
   readonly deliveries: number
+  readonly isCounted: boolean | undefined
   readonly #raw: ConsumeMessage
   readonly #lost = new LazyAbort()
   readonly #settle: (delivery: BrokerDelivery<P>, how: Acknowledgement) => Promise<void>
   #settled: Promise<void> | undefined
 
-  /** @param isCounted whether the queue counts deliveries, and so sets the header with the count. */
   constructor(
     raw: ConsumeMessage,
-    isCounted: boolean,
+    { message, undecodable, key, deliveries, isCounted }: ReadDelivery<P>,
     settle: (delivery: BrokerDelivery<P>, how: Acknowledgement) => Promise<void>,
   ) {
     this.#raw = raw
     this.#settle = settle
-    try {
-      this.message = fromRabbitmq<P>(raw)
-    } catch (error) {
-      this.message = readable<P>(raw)
-      this.undecodable = error ?? new InvalidMessageError('The delivery cannot be decoded.')
-    }
-    const headers = raw.properties.headers ?? {}
-    const key: unknown = headers[KEY_HEADER]
-    this.key = typeof key === 'string' && key !== '' ? key : undefined
-    const earlier = isCounted ? countOf(headers[COUNT_HEADER]) : 0
-    this.deliveries = raw.fields.redelivered ? Math.max(2, earlier + 1) : 1
+    this.message = message
+    this.undecodable = undecodable
+    this.key = key
+    this.deliveries = deliveries
+    this.isCounted = isCounted
   }
 
   get lost(): AbortSignal {
@@ -86,25 +73,5 @@ export class BrokerDelivery<P> implements Delivery<P> {
     if (this.#lost.isAborted) return Promise.resolve()
     this.#settled ??= this.#settle(this, how)
     return this.#settled
-  }
-}
-
-/** @returns 0 if the header is not a positive whole number. */
-function countOf(header: unknown): number {
-  const earlier = Number(header)
-  return Number.isSafeInteger(earlier) && earlier > 0 ? earlier : 0
-}
-
-/** Reads the readable parts of a delivery that cannot be decoded. The payload is the body as it was received. */
-function readable<P>({ content, properties }: ConsumeMessage): InboxMessage<P> {
-  const id: unknown = properties.messageId
-  const headers = Object.entries(properties.headers ?? {}).filter(
-    (header): header is [string, string] => typeof header[1] === 'string',
-  )
-  const payload: unknown = new Uint8Array(content.buffer, content.byteOffset, content.byteLength)
-  return {
-    id: typeof id === 'string' ? id : '',
-    headers: Object.fromEntries(headers),
-    payload: payload as P,
   }
 }

@@ -2,6 +2,7 @@ import { BrokerUnavailableError, type Delivery, type OpenSource } from '@txbox/c
 import { unlessAborted, within } from '@txbox/core/internal'
 import type { Channel, ChannelModel, ConsumeMessage } from 'amqplib'
 import { BrokerDelivery, type Acknowledgement } from './broker-delivery.ts'
+import type { DeliveryReader } from './delivery-reader.ts'
 import { reasonOf } from '../connection/reason-of.ts'
 
 /** How long each step of closing may take. */
@@ -16,8 +17,9 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   readonly #channel: Channel
   readonly #name: string
   readonly #prefetch: number
-  readonly #isCounted: boolean
+  readonly #reader: DeliveryReader
   readonly #failed: (error: unknown) => void
+  readonly #lostUnseen: ((delivery: Delivery<P>) => void) | undefined
   readonly #lifetime: AbortController
   /** The deliveries that `receive` has not returned yet. The broker sends no more deliveries than the prefetch. */
   readonly #buffer: BrokerDelivery<P>[] = []
@@ -40,8 +42,9 @@ export class ConsumingChannel<P> implements OpenSource<P> {
     how: {
       name: string
       prefetch: number
-      isCounted: boolean
+      reader: DeliveryReader
       failed: (error: unknown) => void
+      lost?: ((delivery: Delivery<P>) => void) | undefined
       lifetime: AbortController
     },
   ) {
@@ -49,8 +52,9 @@ export class ConsumingChannel<P> implements OpenSource<P> {
     this.#channel = channel
     this.#name = how.name
     this.#prefetch = how.prefetch
-    this.#isCounted = how.isCounted
+    this.#reader = how.reader
     this.#failed = how.failed
+    this.#lostUnseen = how.lost
     this.#lifetime = how.lifetime
     for (const emitter of [model, channel]) {
       emitter.on('error', (error: unknown) => this.#end(error))
@@ -150,7 +154,8 @@ export class ConsumingChannel<P> implements OpenSource<P> {
       )
       return
     }
-    const delivery = new BrokerDelivery<P>(raw, this.#isCounted, (one, how) => this.#settle(one, how))
+    const contents = this.#reader.read<P>(raw)
+    const delivery = new BrokerDelivery<P>(raw, contents, (one, how) => this.#settle(one, how))
     this.#isUnordered = delivery.key === undefined && (this.#isUnordered || !this.#hasReceived)
     this.#hasReceived = true
     this.#unsettled.add(delivery)
@@ -233,6 +238,7 @@ export class ConsumingChannel<P> implements OpenSource<P> {
     if (this.#failure !== undefined) return
     const why = cause === undefined || cause === null ? 'it was closed' : reasonOf(cause)
     this.#failure = new BrokerUnavailableError(`The connection to ${this.#name} broke: ${why}.`, { cause })
+    if (!this.#isClosing) for (const delivery of this.#buffer) this.#lostUnseen?.(delivery)
     this.#lose(this.#failure)
     this.#wake.resolve()
     if (this.#isClosing) return

@@ -38,7 +38,7 @@ const MILLISECONDS_FROM = 1e11
  *   or text that is compressed. A redelivery would fail again: reject the delivery without requeueing it.
  */
 export function fromRabbitmq<P = unknown>(delivery: RabbitmqDelivery): InboxMessage<P> {
-  const { content, properties } = checked(delivery)
+  const { properties } = checked(delivery)
   const id = properties.messageId
   if (typeof id !== 'string' || id === '') {
     throw new InvalidMessageError(
@@ -46,6 +46,16 @@ export function fromRabbitmq<P = unknown>(delivery: RabbitmqDelivery): InboxMess
         'it to the same value in every resend, or set an id that you derive from the content.',
     )
   }
+  return messageOf<P>(delivery, id)
+}
+
+/**
+ * Converts a delivery to a message with this id. Without an id, the id of the message is empty.
+ *
+ * @throws {InvalidMessageError} as `fromRabbitmq` does.
+ */
+export function messageOf<P>(delivery: RabbitmqDelivery, id: string | undefined): InboxMessage<P> {
+  const { content, properties } = delivery
   const headers = textHeaders(properties.headers)
   const source = SOURCE_HEADERS.map((name) => headers[name]).find(
     (value) => value !== undefined && value !== '',
@@ -54,8 +64,8 @@ export function fromRabbitmq<P = unknown>(delivery: RabbitmqDelivery): InboxMess
   const correlationId = textOf(properties.correlationId)
   const time = timeOf(properties.timestamp)
   return {
-    id,
-    payload: deliveryPayload(id, content, properties) as P,
+    id: id ?? '',
+    payload: deliveryPayload(id ?? 'without an id', content, properties) as P,
     headers,
     ...(source === undefined ? {} : { source }),
     ...(type === undefined ? {} : { type }),

@@ -4,6 +4,8 @@ import type { Channel, ChannelModel } from 'amqplib'
 import { brokerAddress, type BrokerAddress } from '../connection/broker-address.ts'
 import { connectBroker, type ConnectSettings } from '../connection/connect-broker.ts'
 import { ConsumingChannel } from './consuming-channel.ts'
+import { DeliveryCounts } from './delivery-counts.ts'
+import { DeliveryReader, type DeliveryFunctions, type RabbitmqSourceDelivery } from './delivery-reader.ts'
 import { reasonOf, replyCodeOf } from '../connection/reason-of.ts'
 import { tlsSettings, type RabbitmqTlsOptions } from '../connection/tls-settings.ts'
 
@@ -49,19 +51,37 @@ export interface RabbitmqSourceOptions {
    */
   keepsRejected?: boolean | undefined
   /**
-   * Whether this is a quorum queue, which counts deliveries. Otherwise a count in a message is not read: it comes from the
-   * producer, or from a quorum queue that had the message before.
+   * Whether the queue counts deliveries, so that a message that crashes its process eventually becomes a dead letter. Only a
+   * quorum queue does. Without this option and without `declare`, the deliveries show it: from RabbitMQ 4.3, `x-delivery-count`
+   * is believed up to `x-acquired-count`; before, `x-delivery-count` is believed on a redelivered message, until a redelivered
+   * message comes without this header, or a message comes with this header at its first delivery. `false`: counts are not
+   * believed.
    *
-   * @default whether `declare` has the type `'quorum'`
+   * @default according to `declare.type`; without `declare`, as the deliveries show
    */
   countsDeliveries?: boolean | undefined
+  /**
+   * Returns the id of a message, for producers that set no `message-id`. `undefined`: the message has no id. Then the key of
+   * the message stands in, as the option `key` of the inbox (without an inbox, of the consumer) extracts it; if there is no such
+   * key, the message becomes a dead letter. An error that the function throws makes the message a dead letter.
+   *
+   * @default the property `message-id`
+   */
+  id?: ((delivery: RabbitmqSourceDelivery) => string | undefined) | undefined
+  /**
+   * Returns the ordering key of a message. `undefined`: the message has no order. An error that the function throws makes the
+   * message a dead letter.
+   *
+   * @default the header `txbox-key`, as `rabbitmqPublisher` writes it
+   */
+  key?: ((delivery: RabbitmqSourceDelivery) => string | undefined) | undefined
   /** How long connecting may take, in ms. 10 ms to an hour. @default 10_000 */
   connectTimeoutMs?: number | undefined
 }
 
 /**
- * Receives deliveries from a RabbitMQ queue. Messages are converted as by `fromRabbitmq`; the ordering key is the header
- * `txbox-key`, as `rabbitmqPublisher` writes it.
+ * Receives deliveries from a RabbitMQ queue. Messages are converted as by `fromRabbitmq`, except that a message may have no id;
+ * the ordering key is the header `txbox-key`, as `rabbitmqPublisher` writes it.
  *
  * RabbitMQ keeps no delays, so the consumer holds a delivery that waits for a retry. A counted retry returns the delivery by
  * `basic.reject` with requeue, and an uncounted retry by `basic.nack`: RabbitMQ 4.3 distinguishes them, and earlier versions
@@ -78,6 +98,8 @@ export function rabbitmqSource<P = unknown>(options: RabbitmqSourceOptions): Sou
     'declare',
     'keepsRejected',
     'countsDeliveries',
+    'id',
+    'key',
     'connectTimeoutMs',
   )
   const queue = check.text('queue', { max: 255 })
@@ -88,11 +110,17 @@ export function rabbitmqSource<P = unknown>(options: RabbitmqSourceOptions): Sou
     tls: tlsSettings(check, options.tls),
     connectTimeoutMs: check.milliseconds('connectTimeoutMs', { min: 10, max: 3_600_000, default: 10_000 }),
   }
-  const isQuorum = declared?.['x-queue-type'] === 'quorum'
-  const countsDeliveries = check.flag('countsDeliveries', isQuorum)
-  return new RabbitmqSource<P>(settings, queue, declared, {
+  const isDeclaredQuorum = declared === undefined ? undefined : declared['x-queue-type'] === 'quorum'
+  const isQuorum =
+    options.countsDeliveries === undefined ? isDeclaredQuorum : check.flag('countsDeliveries', false)
+  const functions: DeliveryFunctions = { id: check.callback('id'), key: check.callback('key') }
+  const reader = new DeliveryReader(
+    functions,
+    new DeliveryCounts({ queue, broker: settings.address.name, isQuorum }),
+  )
+  return new RabbitmqSource<P>(settings, queue, declared, reader, {
     delays: false,
-    countsDeliveries,
+    countsDeliveries: isQuorum ?? 'per-delivery',
     keepsRejected: check.flag('keepsRejected', declared?.['x-dead-letter-exchange'] !== undefined),
     ordersKeys: false,
     settlesInTransaction: false,
@@ -136,21 +164,25 @@ class RabbitmqSource<P> implements Source<P> {
   readonly #settings: ConnectSettings
   readonly #queue: string
   readonly #declared: QueueArguments | undefined
+  /** Keeps what the queue has shown about its counts, also when the source is opened again. */
+  readonly #reader: DeliveryReader
 
   constructor(
     settings: ConnectSettings,
     queue: string,
     declared: QueueArguments | undefined,
+    reader: DeliveryReader,
     traits: SourceTraits,
   ) {
     this.#settings = settings
     this.#queue = queue
     this.#declared = declared
+    this.#reader = reader
     this.traits = traits
     this.name = `rabbitmq ${oneLine(queue)}`
   }
 
-  async open(how: { prefetch: number; failed: (error: unknown) => void }): Promise<OpenSource<P>> {
+  async open(how: Parameters<Source<P>['open']>[0]): Promise<OpenSource<P>> {
     const lifetime = new AbortController()
     const { address } = this.#settings
     const name = `queue '${oneLine(this.#queue)}' of RabbitMQ at ${address.name}`
@@ -158,12 +190,13 @@ class RabbitmqSource<P> implements Source<P> {
     return connectBroker(this.#settings, lifetime, socket, async (model) => {
       // A failure while the queue is prepared rejects the calls below, too.
       model.on('error', () => undefined)
+      this.#reader.counts.connected(model.connection.serverProperties)
       const channel = await model.createChannel()
       channel.on('error', () => undefined)
       try {
         return await this.#subscribe(model, channel, {
           ...how,
-          isCounted: this.traits.countsDeliveries,
+          reader: this.#reader,
           name,
           lifetime,
         })
@@ -176,7 +209,7 @@ class RabbitmqSource<P> implements Source<P> {
   async #subscribe(
     model: ChannelModel,
     channel: Channel,
-    how: ConstructorParameters<typeof ConsumingChannel>[2],
+    how: ConstructorParameters<typeof ConsumingChannel<P>>[2],
   ): Promise<OpenSource<P>> {
     if (this.#declared !== undefined) {
       await channel.assertQueue(this.#queue, { durable: true, arguments: this.#declared })
