@@ -43,7 +43,12 @@ export class ConsumerRun {
     const outage = new Outage()
     const held = new HeldDeliveries(settings)
     const { batch, concurrency } = settings
-    const permits = new Permits(concurrency, outage, () => held.wake())
+    const permits = new Permits(
+      concurrency,
+      outage,
+      () => held.wake(),
+      () => held.unhandled.isBlocked,
+    )
     const handling = new Handling(settings, permits, signal)
     this.permits = permits
     this.#settings = settings
@@ -144,7 +149,9 @@ export class ConsumerRun {
       if (error !== undefined && error === held.interruption) await this.#conclusion.interrupted(held, next)
       else await this.#conclusion.broken(held, error)
     } finally {
+      const wasBlocked = this.#held.unhandled.isBlocked
       this.#held.leave(held)
+      if (wasBlocked) this.permits.unblocked()
     }
   }
 

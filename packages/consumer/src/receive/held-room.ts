@@ -6,6 +6,8 @@ export class HeldRoom {
   /** The maximum number of deliveries that are held without being handled: half of the prefetch, and at least one. */
   readonly limit: number
   readonly #held = new Set<object>()
+  /** The deliveries that stay until the consumer stops. */
+  readonly #stuck = new Set<object>()
 
   constructor(prefetch: number) {
     this.limit = Math.max(1, Math.floor(prefetch / 2))
@@ -26,7 +28,19 @@ export class HeldRoom {
     return true
   }
 
+  /** Takes a delivery for which there may be no room, because it can be neither handled nor settled. */
+  keep(delivery: object, how: { readonly untilStop: boolean }): void {
+    this.#held.add(delivery)
+    if (how.untilStop) this.#stuck.add(delivery)
+  }
+
+  /** Whether the deliveries that stay until the consumer stops have all of the room. No handler may begin then. */
+  get isBlocked(): boolean {
+    return this.#stuck.size >= this.limit
+  }
+
   leave(delivery: object): void {
     this.#held.delete(delivery)
+    this.#stuck.delete(delivery)
   }
 }
