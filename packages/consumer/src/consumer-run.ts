@@ -49,6 +49,7 @@ export class ConsumerRun {
       () => held.wake(),
       () => held.unhandled.isBlocked,
     )
+    held.unhandled.whenUnblocked = () => permits.unblocked()
     const handling = new Handling(settings, permits, signal)
     this.permits = permits
     this.#settings = settings
@@ -149,9 +150,7 @@ export class ConsumerRun {
       if (error !== undefined && error === held.interruption) await this.#conclusion.interrupted(held, next)
       else await this.#conclusion.broken(held, error)
     } finally {
-      const wasBlocked = this.#held.unhandled.isBlocked
       this.#held.leave(held)
-      if (wasBlocked) this.permits.unblocked()
     }
   }
 

@@ -49,3 +49,24 @@ test('C10 a dead letter that a publisher takes from a stored queue has the store
     })
   }
 })
+
+test('C10 N1 a dead letter that a stored queue keeps has the class of its error and the frame that threw, at once and after the last receive', async () => {
+  const consumers = new QueueConsumers(target, root, { maxReceives: 2 })
+  const ids = await consumers.subject.send(
+    { payload: { error: 'permanent' } },
+    { payload: { error: 'type' } },
+  )
+  await consumers.start(
+    function placeOrder(_tx, { payload }) {
+      if ((payload as { error: string }).error === 'type') throw new TypeError('no total')
+      throw new PermanentError('no such order')
+    },
+    { retry: { attempts: 2, delayMs: () => 1 } },
+  )
+  await consumers.heard('dead-lettered', 2)
+  const dead = await consumers.subject.queue.deadLetters.list()
+  const errorOf = (id: string | undefined): string | undefined => dead.find((one) => one.id === id)?.error
+  const frame = String.raw`\(at placeOrder \(.*consumer-dead-letter-body\.test\.ts:\d+:\d+\)\)$`
+  expect(errorOf(ids[0])).toMatch(new RegExp(`^PermanentError: no such order ${frame}`))
+  expect(errorOf(ids[1])).toMatch(new RegExp(`^TypeError: no total ${frame}`))
+})

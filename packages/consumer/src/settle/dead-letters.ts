@@ -44,10 +44,10 @@ export class DeadLetters {
       log.events.emit('dropped', { ...held.about, error })
       return held.isSettled
     }
+    this.#held.unhandled.keep(held, { mayStay: true })
     const keeping = await (deadLetters === undefined
       ? this.#rejected(held, error)
       : this.#published(held, error, deadLetters.topic))
-    this.#held.unhandled.leave(held)
     if (keeping === 'left') return false
     if (keeping !== 'kept') {
       await this.#heldUntilStop(held, keeping.refusedForGood)
@@ -113,7 +113,7 @@ export class DeadLetters {
       if (typeof refusal === 'string') return refusal
       if (held.isLost) return 'left'
       if (refusal.isForGood) return { refusedForGood: refusal.error }
-      this.#held.unhandled.keep(held, { untilStop: false })
+      this.#held.unhandled.keep(held, { mayStay: false })
       const { retryInMs } = outage.failed(performance.now())
       if (!this.#stopping.aborted) {
         this.#settings.log.events.emit('unavailable', {
@@ -159,13 +159,13 @@ export class DeadLetters {
       'There is no other place for it: the delivery remains unsettled until the consumer stops. Correct the destination of dead ' +
       'letters, or remove the message from its queue.'
     held.report(refused(held, refusal, instead))
-    unhandled.keep(held, { untilStop: true })
+    unhandled.keep(held, { mayStay: true })
     // The later messages of its key do not wait for a message that is not handled again.
     lanes.leave(held)
     if (unhandled.isBlocked && !this.#stopping.aborted) {
       const text =
-        `${unhandled.limit} deliveries are held because their dead letters are refused for good. They have half of the room of ` +
-        'the consumer, so no handler begins until it is stopped and started again.'
+        'Deliveries whose dead letters are refused for good have half of the room of the consumer, so no handler begins until it ' +
+        'is stopped and started again.'
       const error = new PermanentError(text, { cause: refusal })
       this.#settings.log.events.emit('unavailable', { source: held.source, error, retryInMs: Infinity })
     }
