@@ -2,6 +2,8 @@ import { BrokerUnavailableError, type Delivery, type OpenSource } from '@txbox/c
 import { unlessAborted, within } from '@txbox/core/internal'
 import type { Channel, ChannelModel, ConsumeMessage } from 'amqplib'
 import { BrokerDelivery, type Acknowledgement } from './broker-delivery.ts'
+import type { DeadLetterExchange } from './dead-letter-exchange.ts'
+import type { SourcePublishing } from './source-publishing.ts'
 import { reasonOf } from '../connection/reason-of.ts'
 
 /** How long each step of closing may take. */
@@ -18,6 +20,8 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   readonly #prefetch: number
   readonly #isCounted: boolean
   readonly #failed: (error: unknown) => void
+  readonly #publishing: SourcePublishing
+  readonly #deadLetters: DeadLetterExchange | undefined
   readonly #lifetime: AbortController
   /** The deliveries that `receive` has not returned yet. The broker sends no more deliveries than the prefetch. */
   readonly #buffer: BrokerDelivery<P>[] = []
@@ -43,6 +47,8 @@ export class ConsumingChannel<P> implements OpenSource<P> {
       isCounted: boolean
       failed: (error: unknown) => void
       lifetime: AbortController
+      publishing: SourcePublishing
+      deadLetters: DeadLetterExchange | undefined
     },
   ) {
     this.#model = model
@@ -51,6 +57,8 @@ export class ConsumingChannel<P> implements OpenSource<P> {
     this.#prefetch = how.prefetch
     this.#isCounted = how.isCounted
     this.#failed = how.failed
+    this.#publishing = how.publishing
+    this.#deadLetters = how.deadLetters
     this.#lifetime = how.lifetime
     for (const emitter of [model, channel]) {
       emitter.on('error', (error: unknown) => this.#end(error))
@@ -150,7 +158,8 @@ export class ConsumingChannel<P> implements OpenSource<P> {
       )
       return
     }
-    const delivery = new BrokerDelivery<P>(raw, this.#isCounted, (one, how) => this.#settle(one, how))
+    const settle = (one: BrokerDelivery<P>, how: Acknowledgement): Promise<void> => this.#settle(one, how)
+    const delivery = new BrokerDelivery<P>(raw, this.#isCounted, settle, this.#deadLetters)
     this.#isUnordered = delivery.key === undefined && (this.#isUnordered || !this.#hasReceived)
     this.#hasReceived = true
     this.#unsettled.add(delivery)
@@ -234,6 +243,7 @@ export class ConsumingChannel<P> implements OpenSource<P> {
     const why = cause === undefined || cause === null ? 'it was closed' : reasonOf(cause)
     this.#failure = new BrokerUnavailableError(`The connection to ${this.#name} broke: ${why}.`, { cause })
     this.#lose(this.#failure)
+    this.#publishing.close()
     this.#wake.resolve()
     if (this.#isClosing) return
     this.#failed(this.#failure)

@@ -4,6 +4,8 @@ import type { Channel, ChannelModel } from 'amqplib'
 import { brokerAddress, type BrokerAddress } from '../connection/broker-address.ts'
 import { connectBroker, type ConnectSettings } from '../connection/connect-broker.ts'
 import { ConsumingChannel } from './consuming-channel.ts'
+import { DeadLetterExchange } from './dead-letter-exchange.ts'
+import { SourcePublishing } from './source-publishing.ts'
 import { reasonOf, replyCodeOf } from '../connection/reason-of.ts'
 import { tlsSettings, type RabbitmqTlsOptions } from '../connection/tls-settings.ts'
 
@@ -154,7 +156,9 @@ class RabbitmqSource<P> implements Source<P> {
     const lifetime = new AbortController()
     const { address } = this.#settings
     const name = `queue '${oneLine(this.#queue)}' of RabbitMQ at ${address.name}`
-    const socket = { clientProperties: { connection_name: `txbox consumer of ${this.#queue}` } }
+    const connectionName = `txbox consumer of ${this.#queue}`
+    const socket = { clientProperties: { connection_name: connectionName } }
+    const publishing = new SourcePublishing(this.#settings, `${connectionName} (publishing)`)
     return connectBroker(this.#settings, lifetime, socket, async (model) => {
       // A failure while the queue is prepared rejects the calls below, too.
       model.on('error', () => undefined)
@@ -166,10 +170,21 @@ class RabbitmqSource<P> implements Source<P> {
           isCounted: this.traits.countsDeliveries,
           name,
           lifetime,
+          publishing,
+          deadLetters: this.#deadLetters(publishing),
         })
       } catch (error) {
         throw replyCodeOf(error) === undefined ? error : refused(address, name, error)
       }
+    })
+  }
+
+  #deadLetters(publishing: SourcePublishing): DeadLetterExchange | undefined {
+    const exchange = this.#declared?.['x-dead-letter-exchange']
+    if (typeof exchange !== 'string') return undefined
+    return new DeadLetterExchange(publishing, exchange, {
+      source: this.name,
+      user: this.#settings.address.user,
     })
   }
 
