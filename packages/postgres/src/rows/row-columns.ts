@@ -42,6 +42,13 @@ function rangeOf(type: string, modifier: number): VersionRange | undefined {
 export function expressionOf({ name, kind, type }: TableColumn & { readonly type?: string }): string {
   const column = quotedName('', name)
   if (kind === 'bytes') return rowStatements.hex(column)
+  if (kind === 'float') return rowStatements.double(column)
   if (kind === 'instant') return rowStatements.milliseconds(column)
   return type === 'date' ? rowStatements.day(column) : rowStatements.text(column)
+}
+
+/** Converts a value as the statement returns it to the text from which the value of the program is made. */
+export function textOf(kind: ColumnKind, value: unknown): string | null {
+  if (typeof value !== 'string') return null
+  return kind === 'float' ? String(Buffer.from(value, 'hex').readDoubleBE()) : value
 }

@@ -141,6 +141,8 @@ limit 2${isLocked ? '\nfor update' : ''}`
   /** The text of a column, which depends on no setting of the session. */
   text: (column: string) => `${column}::text`,
   hex: (column: string) => `pg_catalog.encode(${column}, 'hex')`,
+  /** The bits of a number, of which a text may show 15 digits. */
+  double: (column: string) => `pg_catalog.encode(pg_catalog.float8send(${column}::double precision), 'hex')`,
   /** Milliseconds since 1970. Infinite times have no milliseconds. */
   milliseconds: (column: string) => `
   case when pg_catalog.isfinite(${column}) then pg_catalog.floor(extract(epoch from ${column}) * 1000::numeric)::bigint::text

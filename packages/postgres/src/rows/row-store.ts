@@ -9,7 +9,7 @@ import { TableCatalog, columnValue, explainWrongName, noTable, notUnique } from 
 import type { Resolver, SqlResult } from '@txbox/sql/transactions'
 import { quotedName, quotedTable } from '../connection/identifiers.ts'
 import { bind, execute } from '../connection/session.ts'
-import { expressionOf, tableColumn } from './row-columns.ts'
+import { expressionOf, tableColumn, textOf } from './row-columns.ts'
 import { rowStatements, type RowParts } from './row-statements.ts'
 
 /** Undefined table, schema, column; a value of another type than the column; no such operator for the type of the column. */
@@ -103,7 +103,7 @@ export class PostgresRowStore implements RowStore {
       if (!isCurrent && reads < READS) continue
       return rows.map((each) =>
         Object.fromEntries(
-          columns.map(({ name, kind }, n) => [name, columnValue(kind, each[`c${n}`] as string | null)]),
+          columns.map(({ name, kind }, n) => [name, columnValue(kind, textOf(kind, each[`c${n}`]))]),
         ),
       )
     }
