@@ -40,6 +40,17 @@ export type {
   ShardWork,
 } from './relay-store.ts'
 export type {
+  ColumnValue,
+  ColumnValues,
+  PreciseInstant,
+  RowChange,
+  RowCondition,
+  RowRoot,
+  RowStore,
+  UserRow,
+  VersionRange,
+} from './row-store.ts'
+export type {
   ChainPosition,
   DeadChange,
   SharedTransaction,
