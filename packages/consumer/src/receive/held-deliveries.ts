@@ -2,6 +2,7 @@ import type { Delivery, InboxMessage } from '@txbox/core'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import { Heartbeats } from './heartbeats.ts'
 import { HeldDelivery } from './held-delivery.ts'
+import { HeldRoom } from './held-room.ts'
 import { KeyLanes } from './key-lanes.ts'
 import { identified } from './identified.ts'
 import { NOTHING_EARLIER, RememberedDeliveries, type EarlierDeliveries } from './remembered-deliveries.ts'
@@ -12,6 +13,8 @@ const LOST = new Error('The source has taken the delivery back.')
 export class HeldDeliveries {
   readonly remembered: RememberedDeliveries
   readonly lanes = new KeyLanes()
+  /** The room of the deliveries that are held although nobody handles them. */
+  readonly unhandled: HeldRoom
   readonly #settings: ConsumerSettings
   readonly #heartbeats: Heartbeats | undefined
   readonly #held = new Set<HeldDelivery>()
@@ -26,6 +29,7 @@ export class HeldDeliveries {
     const { leaseMs } = settings.source.traits
     this.#settings = settings
     this.remembered = new RememberedDeliveries(settings.prefetch)
+    this.unhandled = new HeldRoom(settings.prefetch)
     this.#heartbeats = leaseMs === undefined ? undefined : new Heartbeats(leaseMs)
   }
 
@@ -99,6 +103,7 @@ export class HeldDeliveries {
   /** Removes a delivery that was settled or lost. The next delivery of its key may run. */
   leave(held: HeldDelivery): void {
     this.#held.delete(held)
+    this.unhandled.leave(held)
     if (held.delivery.isSuspect === true) this.#suspects -= 1
     held.heartbeat?.stop()
     if (held.delivery.onLost === undefined) held.delivery.lost.removeEventListener('abort', held.lost)
@@ -128,7 +133,7 @@ export class HeldDeliveries {
     if (held.isSettled || !this.#held.has(held)) return
     this.#settings.log.events.emit('lost', held.about)
     // An attempt that was interrupted by the loss did not fail.
-    this.remembered.lost(held.message, { deliveries: held.deliveries, attempts: held.failures })
+    this.remembered.lost(held.identity, { deliveries: held.deliveries, attempts: held.failures })
     held.heartbeat?.stop()
     // A running delivery leaves when its handler has ended, so that no other message of its key runs at the same time.
     held.interrupt(LOST)

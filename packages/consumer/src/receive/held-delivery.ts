@@ -16,6 +16,8 @@ interface RunningCall {
 export class HeldDelivery {
   readonly delivery: Delivery
   readonly message: InboxMessage
+  /** The identity of the message as it was received: a handler may change its message. */
+  readonly identity: { readonly source: string | undefined; readonly id: string }
   /** Why the message cannot be handled by any attempt. */
   readonly problem: unknown
   /** Why the message was delivered too often. It is no longer handled, but may be a duplicate. */
@@ -51,6 +53,7 @@ export class HeldDelivery {
   ) {
     this.delivery = delivery
     this.message = message
+    this.identity = { source: message.source, id: message.id }
     this.problem = problem
     this.#settings = settings
     this.#firstDeliveries = Math.max(delivery.deliveries, deliveries + 1)

@@ -1,7 +1,7 @@
-import type { InboxMessage } from '@txbox/core'
-
 /** The minimum number of messages that are remembered. */
 const MIN_MESSAGES = 10_000
+
+type Identity = { readonly source?: string | undefined; readonly id: string }
 
 /** What this process knows about the earlier deliveries of a message that the source delivers again. */
 export interface EarlierDeliveries {
@@ -25,25 +25,25 @@ export class RememberedDeliveries {
     this.#maxMessages = Math.max(MIN_MESSAGES, held * 2)
   }
 
-  returned(message: InboxMessage, earlier: Omit<EarlierDeliveries, 'lost'>): void {
+  returned(message: Identity, earlier: Omit<EarlierDeliveries, 'lost'>): void {
     this.#remember(message, { ...earlier, lost: this.of(message).lost })
   }
 
   /** By default, nothing else is known about the lost delivery. */
-  lost(message: InboxMessage, earlier: Omit<EarlierDeliveries, 'lost'> = this.of(message)): void {
+  lost(message: Identity, earlier: Omit<EarlierDeliveries, 'lost'> = this.of(message)): void {
     this.#remember(message, { ...earlier, lost: this.of(message).lost + 1 })
   }
 
-  of(message: InboxMessage): EarlierDeliveries {
+  of(message: Identity): EarlierDeliveries {
     if (this.#deliveries.size === 0) return NOTHING_EARLIER
     return this.#deliveries.get(nameOf(message)) ?? NOTHING_EARLIER
   }
 
-  forget(message: InboxMessage): void {
+  forget(message: Identity): void {
     if (this.#deliveries.size > 0) this.#deliveries.delete(nameOf(message))
   }
 
-  #remember(message: InboxMessage, earlier: EarlierDeliveries): void {
+  #remember(message: Identity, earlier: EarlierDeliveries): void {
     const name = nameOf(message)
     this.#deliveries.delete(name)
     this.#deliveries.set(name, earlier)
@@ -52,6 +52,6 @@ export class RememberedDeliveries {
   }
 }
 
-function nameOf({ source, id }: InboxMessage): string {
+function nameOf({ source, id }: Identity): string {
   return JSON.stringify([source, id])
 }

@@ -112,7 +112,7 @@ export class Conclusion {
   ): Promise<undefined> {
     this.#outage.succeeded(performance.now() - durationMs)
     if (!held.isSettled) await held.settle(this.#accept)
-    if (held.isSettled) this.#held.remembered.forget(held.message)
+    if (held.isSettled) this.#held.remembered.forget(held.identity)
     // No object is made for nobody: this event occurs once for each message.
     if (this.#events.has('handled')) this.#events.emit('handled', { ...held.about, outcome, durationMs })
   }
@@ -192,9 +192,9 @@ export class Conclusion {
   }
 
   #return(held: HeldDelivery, how: Return): Promise<void> {
-    const { message, deliveries, attempt } = held
+    const { identity, deliveries, attempt } = held
     const uncounted = how.counted ? 0 : 1
-    this.#held.remembered.returned(message, {
+    this.#held.remembered.returned(identity, {
       deliveries: deliveries - uncounted,
       attempts: attempt - uncounted,
     })

@@ -1,10 +1,22 @@
-import type { Delivery, InboxMessage } from '@txbox/core'
+import type { Delivery, InboxMessage, ReceivedMessage } from '@txbox/core'
 import { LazyAbort } from '@txbox/core/internal'
 import type { ConsumeMessage } from 'amqplib'
+import type { Death, DeadLetterExchange } from './dead-letter-exchange.ts'
 import type { ReadDelivery } from './delivery-reader.ts'
+import { identityOf } from './from-rabbitmq.ts'
 
-/** How a delivery is settled on its channel. `ack-unanswered` does not wait until the broker has processed the settlement. */
-export type Acknowledgement = 'ack' | 'ack-unanswered' | 'reject' | 'requeue' | 'requeue-uncounted'
+/**
+ * How a delivery is settled on its channel. `ack-unanswered` does not wait until the broker has processed the settlement.
+ * `return` is a requeue by a consumer that stops, which the channel may leave to its close.
+ */
+export type Acknowledgement =
+  | 'ack'
+  | 'ack-unanswered'
+  | 'reject'
+  | 'requeue'
+  | 'requeue-uncounted'
+  | 'return'
+  | 'return-uncounted'
 
 /** A delivery of one channel. The delivery is lost when the channel ends. */
 export class BrokerDelivery<P> implements Delivery<P> {
@@ -13,23 +25,45 @@ export class BrokerDelivery<P> implements Delivery<P> {
   readonly key: string | undefined
   readonly deliveries: number
   readonly isCounted: boolean | undefined
+  /** The id of the message as it was received: a handler may change its message. */
+  readonly #id: string
   readonly #raw: ConsumeMessage
   readonly #lost = new LazyAbort()
   readonly #settle: (delivery: BrokerDelivery<P>, how: Acknowledgement) => Promise<void>
+  readonly #deadLetters: DeadLetterExchange | undefined
   #settled: Promise<void> | undefined
 
+  /** @param deadLetters takes a rejected message. @default the broker itself moves the message, if it keeps rejected messages */
   constructor(
     raw: ConsumeMessage,
     { message, undecodable, key, deliveries, isCounted }: ReadDelivery<P>,
     settle: (delivery: BrokerDelivery<P>, how: Acknowledgement) => Promise<void>,
+    deadLetters?: DeadLetterExchange,
   ) {
     this.#raw = raw
     this.#settle = settle
+    this.#deadLetters = deadLetters
     this.message = message
+    this.#id = message.id
     this.undecodable = undecodable
     this.key = key
     this.deliveries = deliveries
     this.isCounted = isCounted
+  }
+
+  /** Created lazily, because few messages become dead letters. */
+  get body(): ReceivedMessage {
+    const { content, properties } = this.#raw
+    const { id: _, ...identity } = identityOf(properties)
+    const contentType = textOf(properties.contentType)
+    const contentEncoding = textOf(properties.contentEncoding)
+    return {
+      ...identity,
+      id: this.#id,
+      bytes: content,
+      ...(contentType === undefined ? {} : { contentType }),
+      ...(contentEncoding === undefined ? {} : { contentEncoding }),
+    }
   }
 
   get lost(): AbortSignal {
@@ -54,13 +88,15 @@ export class BrokerDelivery<P> implements Delivery<P> {
   }
 
   retry({ counted, stopping = false }: { counted: boolean; stopping?: boolean | undefined }): Promise<void> {
-    // `close` returns the delivery to its place in the queue.
-    if (stopping && this.key !== undefined) return (this.#settled ??= Promise.resolve())
+    if (stopping) return this.#once(counted ? 'return' : 'return-uncounted')
     return this.#once(counted ? 'requeue' : 'requeue-uncounted')
   }
 
-  reject(): Promise<void> {
-    return this.#once('reject')
+  async reject(death: Death): Promise<void> {
+    const isOpen = this.#settled === undefined && !this.#lost.isAborted
+    if (this.#deadLetters === undefined || !isOpen) return this.#once('reject')
+    await this.#deadLetters.take(this.#raw, death)
+    await this.#once('ack')
   }
 
   /** Called when the channel has ended, because the broker then takes back the delivery. */
@@ -74,4 +110,8 @@ export class BrokerDelivery<P> implements Delivery<P> {
     this.#settled ??= this.#settle(this, how)
     return this.#settled
   }
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
 }

@@ -39,19 +39,13 @@ export class DeliveryCounts {
   readonly #name: string
   /** Whether the queue counts deliveries; `undefined` if only the deliveries show it. */
   readonly #isQuorum: boolean | undefined
-  #hasAcquiredCounts = false
+  /** Whether the broker is RabbitMQ 4.3 or later. */
+  hasAcquiredCounts = false
 
   constructor({ queue, broker, isQuorum }: { queue: string; broker: string; isQuorum: boolean | undefined }) {
     this.#queue = queue
     this.#name = JSON.stringify([broker, queue])
     this.#isQuorum = isQuorum
-  }
-
-  /** @param server the properties by which the broker has introduced itself. */
-  connected(server: { readonly product?: unknown; readonly version?: unknown }): void {
-    const [major = 0, minor = 0] = String(server.version).split('.').map(Number)
-    const isFrom43 = major > 4 || (major === 4 && minor >= 3)
-    this.#hasAcquiredCounts = server.product === 'RabbitMQ' && isFrom43
   }
 
   /**
@@ -67,16 +61,16 @@ export class DeliveryCounts {
 
   /** @returns what this delivery, and those before it, show. */
   #isCounted({ fields: { redelivered }, properties: { headers = {} } }: ConsumeMessage): boolean | undefined {
-    const hasCount = headers[this.#hasAcquiredCounts ? ACQUIRED_HEADER : COUNT_HEADER] !== undefined
+    const hasCount = headers[this.hasAcquiredCounts ? ACQUIRED_HEADER : COUNT_HEADER] !== undefined
     // From 4.3, also a quorum queue leaves the header on a first delivery, but nothing is believed then.
-    if (redelivered ? !hasCount : hasCount && !this.#hasAcquiredCounts) uncounted.add(this.#name)
+    if (redelivered ? !hasCount : hasCount && !this.hasAcquiredCounts) uncounted.add(this.#name)
     if (uncounted.has(this.#name)) return false
     return redelivered ? true : undefined
   }
 
   #countIn({ properties: { headers = {} } }: ConsumeMessage): number {
     const count = wholeNumber(headers[COUNT_HEADER])
-    if (!this.#hasAcquiredCounts) return count
+    if (!this.hasAcquiredCounts) return count
     const acquired = wholeNumber(headers[ACQUIRED_HEADER])
     return acquired >= count && this.#isFromElsewhere(headers) ? 0 : Math.min(count, acquired)
   }

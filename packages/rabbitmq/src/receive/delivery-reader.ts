@@ -3,7 +3,7 @@ import { nameOf } from '@txbox/core/internal'
 import type { ConsumeMessage } from 'amqplib'
 import { KEY_HEADER } from '../publish/outgoing-message.ts'
 import type { DeliveryCount, DeliveryCounts } from './delivery-counts.ts'
-import { messageOf, type RabbitmqDelivery } from './from-rabbitmq.ts'
+import { identityOf, messageOf, type RabbitmqDelivery } from './from-rabbitmq.ts'
 
 /** A delivery as a source of RabbitMQ passes it to the functions `id` and `key`. */
 export interface RabbitmqSourceDelivery extends RabbitmqDelivery {
@@ -41,7 +41,7 @@ export class DeliveryReader {
     const { deliveries, isCounted } = this.counts.of(raw, earlier)
     try {
       const key = this.#keyOf(raw)
-      return { message: messageOf<P>(raw, this.#idOf(raw)), key, deliveries, isCounted }
+      return { message: withOwnBytes(messageOf<P>(raw, this.#idOf(raw))), key, deliveries, isCounted }
     } catch (error) {
       const undecodable = error ?? new InvalidMessageError('The delivery cannot be decoded.')
       return { message: readable<P>(raw), undecodable, key: keyIn(raw), deliveries, isCounted }
@@ -87,15 +87,15 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
+/** Copies a payload of bytes, so that a handler that changes it does not change what was received. */
+function withOwnBytes<P>(message: InboxMessage<P>): InboxMessage<P> {
+  const { payload } = message
+  return payload instanceof Uint8Array ? { ...message, payload: payload.slice() as P & Uint8Array } : message
+}
+
 /** Reads the readable parts of a delivery that cannot be decoded. The payload is the body as it was received. */
 function readable<P>({ content, properties }: ConsumeMessage): InboxMessage<P> {
-  const headers = Object.entries(properties.headers ?? {}).filter(
-    (header): header is [string, string] => typeof header[1] === 'string',
-  )
+  const { id, ...identity } = identityOf(properties)
   const payload: unknown = new Uint8Array(content.buffer, content.byteOffset, content.byteLength)
-  return {
-    id: textOf(properties.messageId) ?? '',
-    headers: Object.fromEntries(headers),
-    payload: payload as P,
-  }
+  return { id: id ?? '', ...identity, payload: payload as P }
 }

@@ -2,10 +2,13 @@ import { BrokerUnavailableError, type OpenSource, type Source, type SourceTraits
 import { OptionChecker, oneLine } from '@txbox/core/internal'
 import type { Channel, ChannelModel } from 'amqplib'
 import { brokerAddress, type BrokerAddress } from '../connection/broker-address.ts'
+import { isFrom43 } from '../connection/broker-version.ts'
 import { connectBroker, type ConnectSettings } from '../connection/connect-broker.ts'
-import { ConsumingChannel } from './consuming-channel.ts'
+import { ConsumingChannel, type ConsumingSettings } from './consuming-channel.ts'
+import { DeadLetterExchange } from './dead-letter-exchange.ts'
 import { DeliveryCounts } from './delivery-counts.ts'
 import { DeliveryReader, type DeliveryFunctions, type RabbitmqSourceDelivery } from './delivery-reader.ts'
+import { SourcePublishing } from './source-publishing.ts'
 import { reasonOf, replyCodeOf } from '../connection/reason-of.ts'
 import { tlsSettings, type RabbitmqTlsOptions } from '../connection/tls-settings.ts'
 
@@ -186,19 +189,27 @@ class RabbitmqSource<P> implements Source<P> {
     const lifetime = new AbortController()
     const { address } = this.#settings
     const name = `queue '${oneLine(this.#queue)}' of RabbitMQ at ${address.name}`
-    const socket = { clientProperties: { connection_name: `txbox consumer of ${this.#queue}` } }
+    const declared = this.#declared
+    const isShared = declared !== undefined && declared['x-single-active-consumer'] === undefined
+    const connectionName = `txbox consumer of ${this.#queue}`
+    const socket = { clientProperties: { connection_name: connectionName } }
+    const publishing = new SourcePublishing(this.#settings, `${connectionName} (publishing)`)
     return connectBroker(this.#settings, lifetime, socket, async (model) => {
       // A failure while the queue is prepared rejects the calls below, too.
       model.on('error', () => undefined)
-      this.#reader.counts.connected(model.connection.serverProperties)
+      this.#reader.counts.hasAcquiredCounts = isFrom43(model)
       const channel = await model.createChannel()
       channel.on('error', () => undefined)
       try {
         return await this.#subscribe(model, channel, {
           ...how,
           reader: this.#reader,
+          isShared,
+          nackKeepsPlace: declared?.['x-delivery-limit'] !== undefined || isFrom43(model),
           name,
           lifetime,
+          publishing,
+          deadLetters: this.#deadLetters(publishing),
         })
       } catch (error) {
         throw replyCodeOf(error) === undefined ? error : refused(address, name, error)
@@ -206,11 +217,16 @@ class RabbitmqSource<P> implements Source<P> {
     })
   }
 
-  async #subscribe(
-    model: ChannelModel,
-    channel: Channel,
-    how: ConstructorParameters<typeof ConsumingChannel<P>>[2],
-  ): Promise<OpenSource<P>> {
+  #deadLetters(publishing: SourcePublishing): DeadLetterExchange | undefined {
+    const exchange = this.#declared?.['x-dead-letter-exchange']
+    if (typeof exchange !== 'string') return undefined
+    return new DeadLetterExchange(publishing, exchange, {
+      source: this.name,
+      user: this.#settings.address.user,
+    })
+  }
+
+  async #subscribe(model: ChannelModel, channel: Channel, how: ConsumingSettings<P>): Promise<OpenSource<P>> {
     if (this.#declared !== undefined) {
       await channel.assertQueue(this.#queue, { durable: true, arguments: this.#declared })
     }
