@@ -62,12 +62,14 @@ export class HeldDeliveries {
   }
 
   /**
-   * Returns what is remembered about earlier deliveries. For a source that keeps both delays and counts, nothing is: the source's
-   * own count is exact then, and restarts when the message is redriven.
+   * Returns what is remembered about earlier deliveries. For a source that keeps both delays and counts, the number of deliveries
+   * is not: the source's own count is exact then, and restarts when the message is redriven.
    */
   #earlier(message: InboxMessage): EarlierDeliveries {
     const { delays, countsDeliveries } = this.#settings.source.traits
-    return delays && countsDeliveries === true ? NOTHING_EARLIER : this.remembered.of(message)
+    const earlier = this.remembered.of(message)
+    if (!delays || countsDeliveries !== true) return earlier
+    return { ...NOTHING_EARLIER, lostConnections: earlier.lostConnections }
   }
 
   /** The source has lost a delivery before the consumer received it. */
@@ -133,7 +135,8 @@ export class HeldDeliveries {
     if (held.isSettled || !this.#held.has(held)) return
     this.#settings.log.events.emit('lost', held.about)
     // An attempt that was interrupted by the loss did not fail.
-    this.remembered.lost(held.identity, { deliveries: held.deliveries, attempts: held.failures })
+    const { deliveries, failures, lostConnections } = held
+    this.remembered.lost(held.identity, { deliveries, attempts: failures, lostConnections })
     held.heartbeat?.stop()
     // A running delivery leaves when its handler has ended, so that no other message of its key runs at the same time.
     held.interrupt(LOST)

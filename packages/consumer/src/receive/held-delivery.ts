@@ -23,6 +23,8 @@ export class HeldDelivery {
   /** Why the message was delivered too often. It is no longer handled, but may be a duplicate. */
   refusal: Error | undefined
   localRetries = 0
+  /** How often the message was retried uncounted because its transaction has lost its connection. */
+  lostConnections: number
   /** The number of attempts that have failed. */
   failures: number
   /** Whether the source has settled the delivery, possibly in the handler's transaction or before the handler was called. */
@@ -49,7 +51,7 @@ export class HeldDelivery {
     delivery: Delivery,
     settings: ConsumerSettings,
     { message, problem }: Identified,
-    { deliveries, attempts, lost }: EarlierDeliveries,
+    { deliveries, attempts, lost, lostConnections }: EarlierDeliveries,
   ) {
     this.delivery = delivery
     this.message = message
@@ -59,6 +61,7 @@ export class HeldDelivery {
     this.#firstDeliveries = Math.max(delivery.deliveries, deliveries + 1)
     this.#firstAttempt = Math.max(delivery.deliveries - lost, attempts + 1)
     this.failures = this.attempt - 1
+    this.lostConnections = lostConnections
   }
 
   get source(): string {

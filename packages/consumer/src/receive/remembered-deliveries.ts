@@ -11,9 +11,11 @@ export interface EarlierDeliveries {
   readonly attempts: number
   /** The number of deliveries that ended with the connection. The source's own count includes them, but they are no attempts. */
   readonly lost: number
+  /** How often the message was retried uncounted because its transaction has lost its connection. */
+  readonly lostConnections: number
 }
 
-export const NOTHING_EARLIER: EarlierDeliveries = { deliveries: 0, attempts: 0, lost: 0 }
+export const NOTHING_EARLIER: EarlierDeliveries = { deliveries: 0, attempts: 0, lost: 0, lostConnections: 0 }
 
 /** Remembers the deliveries of messages that were returned to the source, or taken back by it. */
 export class RememberedDeliveries {

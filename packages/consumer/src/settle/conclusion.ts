@@ -1,4 +1,4 @@
-import type { RetryLaterError } from '@txbox/core'
+import { exponentialBackoff, type RetryLaterError } from '@txbox/core'
 import { usablePause } from '@txbox/core/internal'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import { isPermanent, isRetryLater, isStopped, isTimedOut } from '../errors/failure-kind.ts'
@@ -10,6 +10,14 @@ import { DeadLetters } from './dead-letters.ts'
 
 /** The delay in place of a wrong one, and after an error of the consumer's own work. */
 const FALLBACK_DELAY_MS = 1000
+
+/** How often a message is retried uncounted because its transaction has lost its connection, and the pauses before that. */
+const LOST_CONNECTIONS = 3
+const LOST_CONNECTION_PAUSES = exponentialBackoff({
+  minMs: 100,
+  maxMs: 3000,
+  attempts: LOST_CONNECTIONS + 1,
+})
 
 /** How a delivery is returned to its source. */
 interface Return {
@@ -119,7 +127,7 @@ export class Conclusion {
 
   async #failed(
     held: HeldDelivery,
-    { error, startedAt, isUnavailable, marks }: Extract<Verdict, { kind: 'failed' }>,
+    { error, startedAt, isUnavailable, isConnectionLost, marks }: Extract<Verdict, { kind: 'failed' }>,
   ): Promise<Next | undefined> {
     const { work, retry, localDelayMs, localRetries } = this.#settings
     if (work.kind === 'none' && work.atMostOnce && held.isSettled) {
@@ -142,6 +150,7 @@ export class Conclusion {
       if (this.#stopping.aborted) return this.giveBack(held, { delayMs: 0, counted: false, error })
       return { pauseMs: retryInMs }
     }
+    if (isConnectionLost && held.lostConnections < LOST_CONNECTIONS) return this.#retryLost(held, error)
     if (isTimedOut(error)) held.report(error)
     if (isRetryLater(error) && error.retryAfterMs <= localDelayMs && held.localRetries < localRetries) {
       return this.#retryHere(held, error)
@@ -161,6 +170,15 @@ export class Conclusion {
       insteadMs: FALLBACK_DELAY_MS,
       report: (error) => held.report(error),
     })
+  }
+
+  /** Retries uncounted after the transaction has lost its connection. Other messages go on, because the server can be reached. */
+  async #retryLost(held: HeldDelivery, error: unknown): Promise<Next | undefined> {
+    if (this.#stopping.aborted) return this.giveBack(held, { delayMs: 0, counted: false, error })
+    held.lostConnections += 1
+    const retryInMs = LOST_CONNECTION_PAUSES.delayMs(held.lostConnections, Math.random)
+    this.#events.emit('unavailable', { source: held.source, error, retryInMs })
+    return { pauseMs: retryInMs }
   }
 
   /** Retries without a redelivery: the source is not informed. */
@@ -197,6 +215,7 @@ export class Conclusion {
     this.#held.remembered.returned(identity, {
       deliveries: deliveries - uncounted,
       attempts: attempt - uncounted,
+      lostConnections: held.lostConnections,
     })
     return held.settle((delivery) => delivery.retry({ ...how, stopping: this.#stopping.aborted }))
   }
