@@ -214,4 +214,4 @@ test('concurrent calls on a transaction and its savepoints, which share one conn
 
 inboxRules(target, root, kind, isAlone)
 rootRules(target, root, kind, isAlone)
-versioningRules(target, root, kind)
+versioningRules(target, root, kind, isAlone)
