@@ -55,7 +55,8 @@ export interface ConsumerEvents<M = InboxMessage> {
   dropped: MessageEvent<M> & { readonly error: unknown }
   /**
    * The source, the database, the dedup store or the publisher of dead letters cannot be reached or used. No message is at fault,
-   * and no attempt is counted.
+   * and no attempt is counted. `retryInMs` is `Infinity` when half of the room is taken by messages whose dead letters are refused
+   * for good: the consumer does not work until it is started again.
    */
   unavailable: { readonly source: string; readonly error: unknown; readonly retryInMs: number }
   /** A message of this key is returned to the source, and later messages of the key may overtake it. */
@@ -96,7 +97,7 @@ export interface Consumer<M = InboxMessage> extends AsyncDisposable {
   start(): Promise<void>
   /**
    * Stops receiving. Running handlers may finish within `timeoutMs`; deliveries whose handler has not begun are returned to
-   * the source at once. Shortly before the time is over, the signals of the running handlers are aborted, and their
+   * the source at once (RabbitMQ: those with a key when no handler runs any more). Shortly before the time is over, the signals of the running handlers are aborted, and their
    * deliveries are returned to the source, too. Resolves at most 0.1 s after the time limit: if the source is silent then,
    * the consumer disconnects.
    */

@@ -12,10 +12,12 @@ export {
   CLAIMING,
   CLAIM_ROUNDS,
   SAVING_RESULT,
+  claimEachKeyOnce,
   claimGone,
   duplicateClaim,
   hasExtras,
   unsettledClaim,
+  type TimedResult,
 } from './inbox/claims.ts'
 export {
   SqlDeadLetterStore,
