@@ -2,6 +2,8 @@ import { BrokerUnavailableError, type Delivery, type OpenSource } from '@txbox/c
 import { unlessAborted, within } from '@txbox/core/internal'
 import type { Channel, ChannelModel, ConsumeMessage } from 'amqplib'
 import { BrokerDelivery, type Acknowledgement } from './broker-delivery.ts'
+import type { DeadLetterExchange } from './dead-letter-exchange.ts'
+import type { SourcePublishing } from './source-publishing.ts'
 import { reasonOf } from '../connection/reason-of.ts'
 import { Subscription } from './subscription.ts'
 
@@ -20,6 +22,8 @@ export interface ConsumingSettings {
   readonly nackKeepsPlace: boolean
   readonly failed: (error: unknown) => void
   readonly lifetime: AbortController
+  readonly publishing: SourcePublishing
+  readonly deadLetters: DeadLetterExchange | undefined
 }
 
 /**
@@ -168,7 +172,8 @@ export class ConsumingChannel<P> implements OpenSource<P> {
       )
       return
     }
-    const delivery = new BrokerDelivery<P>(raw, this.#how.isCounted, (one, how) => this.#settle(one, how))
+    const settle = (one: BrokerDelivery<P>, how: Acknowledgement): Promise<void> => this.#settle(one, how)
+    const delivery = new BrokerDelivery<P>(raw, this.#how.isCounted, settle, this.#how.deadLetters)
     this.#isUnordered = delivery.key === undefined && (this.#isUnordered || !this.#hasReceived)
     this.#hasReceived = true
     this.#unsettled.add(delivery)
@@ -255,6 +260,7 @@ export class ConsumingChannel<P> implements OpenSource<P> {
       cause,
     })
     this.#lose(this.#failure)
+    this.#how.publishing.close()
     this.#wake.resolve()
     if (this.#isClosing) return
     this.#how.failed(this.#failure)

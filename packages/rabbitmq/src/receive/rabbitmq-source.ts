@@ -4,6 +4,8 @@ import type { Channel, ChannelModel } from 'amqplib'
 import { brokerAddress, type BrokerAddress } from '../connection/broker-address.ts'
 import { connectBroker, type ConnectSettings } from '../connection/connect-broker.ts'
 import { ConsumingChannel, type ConsumingSettings } from './consuming-channel.ts'
+import { DeadLetterExchange } from './dead-letter-exchange.ts'
+import { SourcePublishing } from './source-publishing.ts'
 import { reasonOf, replyCodeOf } from '../connection/reason-of.ts'
 import { tlsSettings, type RabbitmqTlsOptions } from '../connection/tls-settings.ts'
 
@@ -156,7 +158,9 @@ class RabbitmqSource<P> implements Source<P> {
     const name = `queue '${oneLine(this.#queue)}' of RabbitMQ at ${address.name}`
     const declared = this.#declared
     const isShared = declared !== undefined && declared['x-single-active-consumer'] === undefined
-    const socket = { clientProperties: { connection_name: `txbox consumer of ${this.#queue}` } }
+    const connectionName = `txbox consumer of ${this.#queue}`
+    const socket = { clientProperties: { connection_name: connectionName } }
+    const publishing = new SourcePublishing(this.#settings, `${connectionName} (publishing)`)
     return connectBroker(this.#settings, lifetime, socket, async (model) => {
       // A failure while the queue is prepared rejects the calls below, too.
       model.on('error', () => undefined)
@@ -170,10 +174,21 @@ class RabbitmqSource<P> implements Source<P> {
           nackKeepsPlace: declared?.['x-delivery-limit'] !== undefined || isFrom43(model),
           name,
           lifetime,
+          publishing,
+          deadLetters: this.#deadLetters(publishing),
         })
       } catch (error) {
         throw replyCodeOf(error) === undefined ? error : refused(address, name, error)
       }
+    })
+  }
+
+  #deadLetters(publishing: SourcePublishing): DeadLetterExchange | undefined {
+    const exchange = this.#declared?.['x-dead-letter-exchange']
+    if (typeof exchange !== 'string') return undefined
+    return new DeadLetterExchange(publishing, exchange, {
+      source: this.name,
+      user: this.#settings.address.user,
     })
   }
 
