@@ -13,6 +13,7 @@ export type {
   Finding,
   InspectionStore,
   Lag,
+  OldestDue,
   LeaseFigures,
   QueueFigures,
   StatusFigures,
