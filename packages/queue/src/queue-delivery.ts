@@ -2,7 +2,7 @@ import { ReceiptExpiredError, type Delivery, type InboxMessage, type Session } f
 import type { QueueMessage } from '@txbox/core/ports'
 import { LazyAbort, reasonOf } from '@txbox/core/internal'
 import { expired } from './receipts.ts'
-import { decodedMessage } from './received-message.ts'
+import { ownMessage } from './received-message.ts'
 import type { StoredQueue } from './stored-queue.ts'
 
 /** The open queue that a delivery belongs to. */
@@ -35,7 +35,7 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
 
   /** @param expiresAt when the visibility timeout ends at the earliest, on the monotonic clock of this process. */
   constructor(queue: StoredQueue<Tx, P>, stored: QueueMessage, expiresAt: number, owner: Owner<Tx, P>) {
-    const { message, undecodable } = decodedMessage<P>(stored)
+    const { message, undecodable } = ownMessage<P>(stored)
     this.message = message
     if (undecodable !== undefined) this.undecodable = undecodable
     this.key = stored.key
@@ -54,6 +54,10 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
 
   get lost(): AbortSignal {
     return this.#lost.signal
+  }
+
+  decodeAgain(): InboxMessage<P> {
+    return ownMessage<P>(this.#stored).message
   }
 
   onLost(listener: () => void): void {

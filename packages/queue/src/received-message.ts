@@ -1,6 +1,6 @@
 import { InvalidMessageError, type InboxMessage } from '@txbox/core'
 import type { QueueMessage } from '@txbox/core/ports'
-import { DEDUPLICATION_HEADER, decodePayload } from '@txbox/core/internal'
+import { DEDUPLICATION_HEADER, copyBytes, decodePayload } from '@txbox/core/internal'
 import type { Received } from './queue.ts'
 import { receiptText } from './receipts.ts'
 
@@ -19,10 +19,25 @@ export function receivedMessage<P>(queue: string, stored: QueueMessage): Receive
   }
 }
 
-export function decodedMessage<P>(stored: QueueMessage): {
+interface Decoded<P> {
   readonly message: InboxMessage<P>
   readonly undecodable?: Error
-} {
+}
+
+/** Decodes a message into objects of its own: what a handler changes in the message does not change what is stored. */
+export function ownMessage<P>(stored: QueueMessage): Decoded<P> {
+  const { message, undecodable } = decodedMessage<P>(stored)
+  if (undecodable !== undefined) return { message, undecodable }
+  const { payload } = message
+  const own = {
+    headers: { ...stored.headers },
+    time: new Date(stored.createdAt),
+    payload: payload instanceof Uint8Array ? (copyBytes(payload) as P) : payload,
+  }
+  return { message: Object.assign(message, own) }
+}
+
+export function decodedMessage<P>(stored: QueueMessage): Decoded<P> {
   const { id, type, headers, correlationId, createdAt } = stored
   const { payload, undecodable } = decoded(stored)
   const message: InboxMessage = {

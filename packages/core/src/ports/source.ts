@@ -81,6 +81,12 @@ export interface OpenSource<P = unknown> {
  */
 export interface Delivery<P = unknown> {
   readonly message: InboxMessage<P>
+  /**
+   * Returns the message as it was received, in objects that no handler has had: decoded again. The consumer calls this method
+   * before each attempt but the first. Without this method, the consumer copies the plain objects, arrays and bytes of
+   * `message` before the first attempt, and shares all other objects between the attempts.
+   */
+  decodeAgain?(): InboxMessage<P>
   /** The error of a message that cannot be decoded. `message` then contains only the parts that could be read. */
   readonly undecodable?: unknown
   /** The ordering key. */

@@ -1,5 +1,5 @@
 import { InvalidMessageError, type Delivery, type InboxMessage } from '@txbox/core'
-import { LazyAbort } from '@txbox/core/internal'
+import { LazyAbort, copyBytes } from '@txbox/core/internal'
 import type { ConsumeMessage } from 'amqplib'
 import { fromRabbitmq } from './from-rabbitmq.ts'
 import { KEY_HEADER } from '../publish/outgoing-message.ts'
@@ -33,7 +33,7 @@ export class BrokerDelivery<P> implements Delivery<P> {
     this.#raw = raw
     this.#settle = settle
     try {
-      this.message = fromRabbitmq<P>(raw)
+      this.message = this.decodeAgain()
     } catch (error) {
       this.message = readable<P>(raw)
       this.undecodable = error ?? new InvalidMessageError('The delivery cannot be decoded.')
@@ -51,6 +51,13 @@ export class BrokerDelivery<P> implements Delivery<P> {
 
   onLost(listener: () => void): void {
     this.#lost.onAbort(listener)
+  }
+
+  /** Bytes are copied: their memory belongs to the delivery, and a handler may write to it. */
+  decodeAgain(): InboxMessage<P> {
+    const message = fromRabbitmq<P>(this.#raw)
+    const { payload } = message
+    return payload instanceof Uint8Array ? { ...message, payload: copyBytes(payload) as P } : message
   }
 
   /** Counts the deliveries of the channel. */
