@@ -41,19 +41,19 @@ test('an object of a class, a Date and a Map are shared with the copy', () => {
   expect(copyMessage(whole)).toBe(whole)
 })
 
-test('names such as __proto__, objects without a prototype, and shared objects stay what they are', () => {
+test('names such as __proto__, and objects without a prototype, stay what they are', () => {
   const payload = JSON.parse('{"__proto__":{"n":1},"constructor":{"n":2}}') as Record<string, { n: number }>
-  const shared = { n: 3 }
-  const bare = Object.assign(Object.create(null) as object, { shared })
-  const copy = copyMessage({ payload, bare, again: shared })
+  const inner = { n: 3 }
+  const bare = Object.assign(Object.create(null) as object, { inner })
+  const copy = copyMessage({ payload, bare })
   expect(Object.keys(copy.payload)).toEqual(['__proto__', 'constructor'])
   expect(JSON.stringify(copy.payload)).toBe(JSON.stringify(payload))
   expect(Object.getOwnPropertyDescriptor(copy.payload, '__proto__')!.value).not.toBe(
     Object.getOwnPropertyDescriptor(payload, '__proto__')!.value,
   )
   expect(Object.getPrototypeOf(copy.bare)).toBe(null)
-  expect(Reflect.get(copy.bare, 'shared')).toBe(copy.again)
-  expect(copy.again).not.toBe(shared)
+  expect(Reflect.get(copy.bare, 'inner')).toEqual(inner)
+  expect(Reflect.get(copy.bare, 'inner')).not.toBe(inner)
 })
 
 test('cycles and 200,000 levels are copied', () => {
@@ -68,6 +68,13 @@ test('cycles and 200,000 levels are copied', () => {
   let levels = 0
   for (let left = copyMessage(nested); Array.isArray(left); left = (left as unknown[])[0]) levels += 1
   expect(levels).toBe(205_000)
+})
+
+test('objects that contain others many times are copied once each', () => {
+  let shared: unknown[] = []
+  for (let level = 0; level < 60; level += 1) shared = [shared, shared]
+  const copy = copyMessage(shared)
+  expect([copy[0] === copy[1], copy[0] === shared[0]]).toEqual([true, false])
 })
 
 test('a message that cannot be read is returned as it is', () => {
