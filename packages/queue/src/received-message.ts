@@ -1,6 +1,6 @@
-import { InvalidMessageError, type InboxMessage } from '@txbox/core'
+import { InvalidMessageError, type InboxMessage, type MessageIdentity } from '@txbox/core'
 import type { QueueMessage } from '@txbox/core/ports'
-import { DEDUPLICATION_HEADER, copyBytes, decodePayload } from '@txbox/core/internal'
+import { DEDUPLICATION_HEADER, decodePayload } from '@txbox/core/internal'
 import type { Received } from './queue.ts'
 import { receiptText } from './receipts.ts'
 
@@ -24,31 +24,21 @@ interface Decoded<P> {
   readonly undecodable?: Error
 }
 
-/** Decodes a message into objects of its own: what a handler changes in the message does not change what is stored. */
-export function ownMessage<P>(stored: QueueMessage): Decoded<P> {
-  const { message, undecodable } = decodedMessage<P>(stored)
-  if (undecodable !== undefined) return { message, undecodable }
-  const { payload } = message
-  const own = {
-    headers: { ...stored.headers },
-    time: new Date(stored.createdAt),
-    payload: payload instanceof Uint8Array ? (copyBytes(payload) as P) : payload,
-  }
-  return { message: Object.assign(message, own) }
+export function decodedMessage<P>(stored: QueueMessage): Decoded<P> {
+  const { payload, undecodable } = decoded(stored)
+  const message: InboxMessage = Object.assign(identityOf(stored), { payload })
+  return { message: message as InboxMessage<P>, ...(undecodable !== undefined && { undecodable }) }
 }
 
-export function decodedMessage<P>(stored: QueueMessage): Decoded<P> {
-  const { id, type, headers, correlationId, createdAt } = stored
-  const { payload, undecodable } = decoded(stored)
-  const message: InboxMessage = {
+/** Reads a message apart from its payload. */
+export function identityOf({ id, type, headers, correlationId, createdAt }: QueueMessage): MessageIdentity {
+  return {
     id,
     ...(type !== undefined && { type }),
     headers,
     ...(correlationId !== undefined && { correlationId }),
-    time: createdAt,
-    payload,
+    time: new Date(createdAt),
   }
-  return { message: message as InboxMessage<P>, ...(undecodable !== undefined && { undecodable }) }
 }
 
 function decoded(stored: QueueMessage): { readonly payload: unknown; readonly undecodable?: Error } {

@@ -7,6 +7,7 @@ import type { LeaseStore } from './lease-store.ts'
 import type { OutboxStore } from './outbox-store.ts'
 import type { QueueSender, QueueStore } from './queue-store.ts'
 import type { RelayStore } from './relay-store.ts'
+import type { RowStore } from './row-store.ts'
 import type { Session } from './session.ts'
 import type { Sleeper, WakeUps } from './wake-ups.ts'
 import type { VersionBufferStore } from './version-buffer-store.ts'
@@ -46,6 +47,7 @@ export interface DatabasePorts {
   readonly outbox: OutboxStore
   readonly queueSender: QueueSender
   readonly versions: VersionBufferStore
+  readonly rows: RowStore
 }
 
 /** The ports of a database that can open connections of its own. */

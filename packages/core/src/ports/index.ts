@@ -21,6 +21,7 @@ export type {
   Finding,
   InspectionStore,
   Lag,
+  OldestDue,
   LeaseFigures,
   QueueFigures,
   StatusFigures,
@@ -47,6 +48,17 @@ export type {
   OutboxSettlement,
   ShardWork,
 } from './relay-store.ts'
+export type {
+  ColumnValue,
+  ColumnValues,
+  PreciseInstant,
+  RowChange,
+  RowCondition,
+  RowRoot,
+  RowStore,
+  UserRow,
+  VersionRange,
+} from './row-store.ts'
 export type {
   ChainPosition,
   DeadChange,

@@ -69,3 +69,6 @@ export {
 export { RowReader, type Row } from './row-reader.ts'
 export { storedValues } from './stored-values.ts'
 export { BUFFERING, deadChange, sharedTransaction, waitingChange } from './versions/buffered-changes.ts'
+export { columnValue, type ColumnKind } from './rows/column-values.ts'
+export { TableCatalog, type TableColumn } from './rows/table-catalog.ts'
+export { explainWrongName, noTable, notUnique } from './rows/wrong-names.ts'
