@@ -87,6 +87,10 @@ export class BrokerDelivery<P> implements Delivery<P> {
     this.#lost.onAbort(listener)
   }
 
+  decodeAgain(): InboxMessage<P> {
+    return withOwnBytes(fromRabbitmq<P>(this.#raw))
+  }
+
   /** Counts the deliveries of the channel. */
   get tag(): number {
     return this.#raw.fields.deliveryTag
