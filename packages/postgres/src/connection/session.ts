@@ -10,15 +10,16 @@ import {
   type Session,
 } from '@txbox/core'
 import { propertyOf } from '@txbox/core/internal'
-import type {
-  Awaitable,
-  ConnectionMonitor,
-  Opening,
-  Resolved,
-  Resolver,
-  Snapshot,
-  SqlResult,
-  TransactionState,
+import {
+  swallowedText,
+  type Awaitable,
+  type ConnectionMonitor,
+  type Opening,
+  type Resolved,
+  type Resolver,
+  type Snapshot,
+  type SqlResult,
+  type TransactionState,
 } from '@txbox/sql/transactions'
 import { translate } from './errors.ts'
 import { sessionStatements } from './session-statements.ts'
@@ -61,7 +62,9 @@ export async function bind(resolver: Resolver, handle: unknown): Promise<Postgre
   }
   if (state === 'aborted') {
     throw new TransactionAbortedError(
-      'An earlier statement of the transaction failed, so it can only roll back. Nothing was written.',
+      'An earlier statement of the transaction failed, so it can only roll back. Nothing was written.' +
+        swallowedText(session.monitor?.abortedBy),
+      { cause: session.monitor?.abortedBy },
     )
   }
   return session
@@ -168,7 +171,8 @@ export function watchFromNow(session: Session): void {
 export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
   const { driver, connection, monitor, opening, settled, beforeClaim } = session as PostgresSession
   if (opening !== undefined) await open(session)
-  const snapshot = (monitor ?? (await driver.monitor(connection)))?.snapshot()
+  const watching = monitor ?? (await driver.monitor(connection))
+  const snapshot = watching?.snapshot()
   // Another call may have failed meanwhile, and its caller may have rolled back: the handler would have an effect without its
   // claim.
   const isRolledBack = isRollingBack(session as PostgresSession, beforeClaim)
@@ -176,7 +180,7 @@ export async function watch<R>(session: Session, handler: () => Promise<R> | R):
   const result = await handler()
   if (settled !== undefined) await settled()
   const state = stateAfter(session as PostgresSession)
-  if (state !== 'open' || !isUndisturbed(snapshot)) await assertOpen(session, state, snapshot)
+  if (state !== 'open' || !isUndisturbed(snapshot)) await assertOpen(session, state, snapshot, watching)
   return result
 }
 
@@ -207,13 +211,17 @@ async function assertOpen(
   session: Session,
   asked: Awaitable<TransactionState>,
   snapshot: Snapshot | undefined,
+  monitor: ConnectionMonitor | undefined,
 ): Promise<void> {
   const { holds } = session as PostgresSession
+  // Later statements of txbox may fail too.
+  let swallowed: unknown
   let cause: unknown
   try {
     // A statement that is still in flight may end the transaction. Therefore ask for the state first, and read the
     // snapshot after the answer.
     const state = await asked
+    swallowed = monitor?.abortedBy
     if (state === 'open' && isUndisturbed(snapshot)) return
     const isLost = state === 'none' || state === 'aborted' || snapshot?.ended === true
     if (!isLost && (await (holds ?? (() => isInTransaction(session)))())) return
@@ -227,8 +235,8 @@ async function assertOpen(
       'had been rolled back. Its effects do not commit together with the claim: after a COMMIT in the handler, all that was ' +
       'written before it, the claim included, and what was written after it without a transaction is committed already, and ' +
       'a redelivery is a duplicate. Roll back. In the handler, let SQL errors leave the handler, do not commit, and roll ' +
-      'back only to savepoints that the handler has set.',
-    { cause },
+      `back only to savepoints that the handler has set.${swallowedText(swallowed)}`,
+    { cause: swallowed ?? cause },
   )
 }
 
