@@ -20,6 +20,7 @@ export {
   type SendHistory,
   type SendIdentity,
 } from './sending/deduplication.ts'
+export { explanationOf } from './errors/explanation-of.ts'
 export { isFullDisk } from './errors/full-disk-errors.ts'
 export { LONGEST_TIMER_MS } from './time/durations.ts'
 export { decodeHeaders, encodeMessages, shardOf, type SendingCall } from './sending/encode-messages.ts'
@@ -50,4 +51,5 @@ export { unanswered } from './errors/unanswered.ts'
 export { unlessAborted } from './time/unless-aborted.ts'
 export { usablePause } from './time/usable-pause.ts'
 export { uuidV7 } from './messages/uuid-v7.ts'
+export { mysqlVersionRange, postgresVersionRange } from './database/version-ranges.ts'
 export { within } from './time/within.ts'

@@ -58,7 +58,7 @@ export async function claimSends(
   const results =
     claims.length === 1
       ? [await inbox.claim(session, only!)]
-      : await inbox.claimBatch(session, claims, { times: false })
+      : await inbox.claimBatch(session, claims)
 
   const won = claims.filter((_, index) => results[index]!.status === 'won').map(({ key }) => key)
   try {

@@ -70,7 +70,7 @@ function forUpdate(engine: ServerTraits['engine']): string {
   return engine === 'mysql' ? 'for update of d' : 'for update'
 }
 
-const MESSAGE = `cast(d.place as char) as place, cast(d.shard as char) as shard, d.deliver_at is not null as scheduled,
+const MESSAGE = `cast(d.place as char) as place, cast(d.shard as char) as shard, cast(d.deliver_at is not null as char) as scheduled,
   ${['id', 'topic', 'type', 'key', 'content_type', 'correlation_id', 'error'].map(binary).join(', ')},
   cast(d.attempts as char) as attempts, ${microseconds('d.created_at')} as created_at`
 const WAITING = `${MESSAGE}, d.order_key as order_key, ${microseconds('d.due_at')} as due_at`

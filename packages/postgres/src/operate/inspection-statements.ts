@@ -225,7 +225,7 @@ select pg_catalog.current_setting('server_version') as version, pg_catalog.curre
   pg_catalog.pg_is_in_recovery()::text as replica`,
 
     indexes: `
-select c.relname as name, i.indisvalid::text as valid
+select c.relname::text as name, i.indisvalid::text as valid
 from pg_catalog.pg_index as i
 join pg_catalog.pg_class as c on c.oid = i.indexrelid
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
@@ -233,7 +233,7 @@ where n.nspname = $1`,
 
     /** Columns that must be compared byte for byte. */
     collations: `
-select a.attrelid::regclass::text || '.' || a.attname::text as name, l.collname as collation
+select a.attrelid::regclass::text || '.' || a.attname::text as name, l.collname::text as collation
 from pg_catalog.pg_attribute as a
 join pg_catalog.pg_class as c on c.oid = a.attrelid
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
@@ -277,7 +277,7 @@ order by age_ms desc nulls last
 limit 5`,
 
     bloat: `
-select relname as name, n_dead_tup::text as dead, n_live_tup::text as live
+select relname::text as name, n_dead_tup::text as dead, n_live_tup::text as live
 from pg_catalog.pg_stat_user_tables
 where schemaname = $1 and n_dead_tup > 100000 and n_dead_tup > n_live_tup`,
   } as const

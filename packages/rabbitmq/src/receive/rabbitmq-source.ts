@@ -3,7 +3,9 @@ import { OptionChecker, oneLine } from '@txbox/core/internal'
 import type { Channel, ChannelModel } from 'amqplib'
 import { brokerAddress, type BrokerAddress } from '../connection/broker-address.ts'
 import { connectBroker, type ConnectSettings } from '../connection/connect-broker.ts'
-import { ConsumingChannel } from './consuming-channel.ts'
+import { ConsumingChannel, type ConsumingSettings } from './consuming-channel.ts'
+import { DeadLetterExchange } from './dead-letter-exchange.ts'
+import { SourcePublishing } from './source-publishing.ts'
 import { reasonOf, replyCodeOf } from '../connection/reason-of.ts'
 import { tlsSettings, type RabbitmqTlsOptions } from '../connection/tls-settings.ts'
 
@@ -154,7 +156,11 @@ class RabbitmqSource<P> implements Source<P> {
     const lifetime = new AbortController()
     const { address } = this.#settings
     const name = `queue '${oneLine(this.#queue)}' of RabbitMQ at ${address.name}`
-    const socket = { clientProperties: { connection_name: `txbox consumer of ${this.#queue}` } }
+    const declared = this.#declared
+    const isShared = declared !== undefined && declared['x-single-active-consumer'] === undefined
+    const connectionName = `txbox consumer of ${this.#queue}`
+    const socket = { clientProperties: { connection_name: connectionName } }
+    const publishing = new SourcePublishing(this.#settings, `${connectionName} (publishing)`)
     return connectBroker(this.#settings, lifetime, socket, async (model) => {
       // A failure while the queue is prepared rejects the calls below, too.
       model.on('error', () => undefined)
@@ -164,8 +170,12 @@ class RabbitmqSource<P> implements Source<P> {
         return await this.#subscribe(model, channel, {
           ...how,
           isCounted: this.traits.countsDeliveries,
+          isShared,
+          nackKeepsPlace: declared?.['x-delivery-limit'] !== undefined || isFrom43(model),
           name,
           lifetime,
+          publishing,
+          deadLetters: this.#deadLetters(publishing),
         })
       } catch (error) {
         throw replyCodeOf(error) === undefined ? error : refused(address, name, error)
@@ -173,11 +183,16 @@ class RabbitmqSource<P> implements Source<P> {
     })
   }
 
-  async #subscribe(
-    model: ChannelModel,
-    channel: Channel,
-    how: ConstructorParameters<typeof ConsumingChannel>[2],
-  ): Promise<OpenSource<P>> {
+  #deadLetters(publishing: SourcePublishing): DeadLetterExchange | undefined {
+    const exchange = this.#declared?.['x-dead-letter-exchange']
+    if (typeof exchange !== 'string') return undefined
+    return new DeadLetterExchange(publishing, exchange, {
+      source: this.name,
+      user: this.#settings.address.user,
+    })
+  }
+
+  async #subscribe(model: ChannelModel, channel: Channel, how: ConsumingSettings): Promise<OpenSource<P>> {
     if (this.#declared !== undefined) {
       await channel.assertQueue(this.#queue, { durable: true, arguments: this.#declared })
     }
@@ -185,6 +200,17 @@ class RabbitmqSource<P> implements Source<P> {
     await open.consume(this.#queue)
     return open
   }
+}
+
+/**
+ * Returns whether the broker is RabbitMQ 4.3 or later: a quorum queue then puts a message that is returned by a nack back to
+ * its place, and does not count the delivery. Before, a queue without a delivery limit puts the message behind all others.
+ */
+function isFrom43({ connection }: ChannelModel): boolean {
+  // Another broker that speaks the same protocol may send none.
+  const version: unknown = connection.serverProperties['version']
+  const [major = 0, minor = 0] = String(version).split('.').map(Number)
+  return major > 4 || (major === 4 && minor >= 3)
 }
 
 function refused(address: BrokerAddress, name: string, error: unknown): BrokerUnavailableError {
