@@ -42,7 +42,7 @@ export type {
 export type { DeadLetter, DeadLetterFilter, DeadLetterPage } from './ports/dead-letter-store.ts'
 export type { Loss } from './ports/lost-connection.ts'
 export type { Session } from './ports/session.ts'
-export type { InboxContext, RunOutcome, RunsMessages } from './messages/runs-messages.ts'
+export type { InboxContext, RunOutcome, RunsMessages, RunsMessagesOptions } from './messages/runs-messages.ts'
 export type {
   DeadLettered,
   Delivery,

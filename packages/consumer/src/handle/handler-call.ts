@@ -26,7 +26,10 @@ export class HandlerCall {
     this.#batch = batch
     this.#unfinished = batch.length
     this.#whenReturned = whenReturned
-    for (const held of batch) held.call = this
+    for (const held of batch) {
+      held.renewMessage()
+      held.call = this
+    }
     if (timeoutMs > LONGEST_TIMER_MS) return
     this.#timer = setTimeout(() => this.giveUp(timedOut(batch, timeoutMs)), timeoutMs)
   }
@@ -50,6 +53,7 @@ export class HandlerCall {
   /** The result of the handler is ignored from now on. */
   giveUp(reason: unknown): void {
     if (this.isGivenUp) return
+    clearTimeout(this.#timer)
     this.#handlerAbort.abort(reason)
     this.#givenUp.abort(reason)
     // If the library hides its connection, the transaction may still run. Deliveries that have left may wait for their retry.

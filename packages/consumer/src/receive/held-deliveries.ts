@@ -132,7 +132,7 @@ export class HeldDeliveries {
   #lose(held: HeldDelivery): void {
     held.isTakenBack = true
     held.call?.deliveryLost()
-    if (held.isSettled || !this.#held.has(held)) return
+    if (held.isSettled || held.isAccepting || !this.#held.has(held)) return
     this.#settings.log.events.emit('lost', held.about)
     // An attempt that was interrupted by the loss did not fail.
     const { deliveries, failures, lostConnections } = held

@@ -1,8 +1,9 @@
 import type { Delivery, InboxMessage } from '@txbox/core'
+import { copyMessage } from '@txbox/core/internal'
 import type { MessageEvent } from '../options/consumer.ts'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import type { Heartbeat } from './heartbeats.ts'
-import type { Identified } from './identified.ts'
+import { withId, type Identified } from './identified.ts'
 import type { EarlierDeliveries } from './remembered-deliveries.ts'
 
 /** A call of the handler that has not ended. */
@@ -15,7 +16,6 @@ interface RunningCall {
 /** One delivery that the consumer holds, from its receipt until it is settled or lost. It waits for one thing at a time. */
 export class HeldDelivery {
   readonly delivery: Delivery
-  readonly message: InboxMessage
   /** The identity of the message as it was received: a handler may change its message. */
   readonly identity: { readonly source: string | undefined; readonly id: string }
   /** Why the message cannot be handled by any attempt. */
@@ -29,6 +29,8 @@ export class HeldDelivery {
   failures: number
   /** Whether the source has settled the delivery, possibly in the handler's transaction or before the handler was called. */
   isSettled = false
+  /** Whether the delivery is accepted before the handler is called. If the connection breaks now, the message may be gone. */
+  isAccepting = false
   /** Whether the source has reported that another consumer may have received the message. */
   isExpired = false
   /** Whether the broker has taken back the delivery. */
@@ -42,6 +44,12 @@ export class HeldDelivery {
   readonly #firstDeliveries: number
   readonly #firstAttempt: number
   #heldRuns = 0
+  /** The message of the attempt that runs, or of the last one. */
+  #message: InboxMessage
+  /** A copy of the message as received, if the source does not decode the message again. */
+  #received: InboxMessage | undefined
+  /** Whether an attempt has had the message, and may have changed it. */
+  #isUsed = false
   #waiting: PromiseWithResolvers<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #interruption: unknown
@@ -54,7 +62,7 @@ export class HeldDelivery {
     { deliveries, attempts, lost, lostConnections }: EarlierDeliveries,
   ) {
     this.delivery = delivery
-    this.message = message
+    this.#message = message
     this.identity = { source: message.source, id: message.id }
     this.problem = problem
     this.#settings = settings
@@ -66,6 +74,10 @@ export class HeldDelivery {
 
   get source(): string {
     return this.#settings.source.name
+  }
+
+  get message(): InboxMessage {
+    return this.#message
   }
 
   /** The number of deliveries. An attempt for which the consumer held the delivery counts as another delivery. */
@@ -106,6 +118,16 @@ export class HeldDelivery {
     this.failures = this.attempt
   }
 
+  /** Must be called before each attempt: the attempt sees the message as received, whatever an earlier one has changed in it. */
+  renewMessage(): void {
+    const { delivery } = this
+    if (delivery.decodeAgain !== undefined) {
+      if (this.#isUsed) this.#message = withId(delivery.decodeAgain(), this.identity.id)
+    } else if (this.#received === undefined) this.#received = copyMessage(this.#message)
+    else this.#message = copyMessage(this.#received)
+    this.#isUsed = true
+  }
+
   /** @param isCounted whether the next attempt counts as another delivery. */
   beginAgain({ isCounted }: { readonly isCounted: boolean }): void {
     if (!isCounted) return
@@ -142,6 +164,22 @@ export class HeldDelivery {
     this.#endWait()?.reject(reason)
   }
 
+  /**
+   * Accepts the delivery before the handler is called. If it is lost meanwhile, nobody knows whether the source has received the
+   * acceptance, so the delivery counts as settled.
+   */
+  async acceptFirst(): Promise<void> {
+    this.isAccepting = true
+    try {
+      await this.delivery.accept()
+    } catch (error) {
+      this.isAccepting = false
+      throw error
+    }
+    this.heartbeat?.stop()
+    this.isSettled = true
+  }
+
   /** Settles the delivery. A settlement that fails is reported: the source delivers the message again. */
   async settle(settlement: (delivery: Delivery) => Promise<void>): Promise<void> {
     this.heartbeat?.stop()
@@ -155,6 +193,11 @@ export class HeldDelivery {
 
   async extend(): Promise<void> {
     await this.delivery.extend?.(this.#settings.source.traits.leaseMs!)
+  }
+
+  /** Reports that the database asks for the same work again, in the same call, which does not count as a delivery. */
+  reportConflict(error: unknown, delayMs: number): void {
+    this.#settings.log.events.emit('retried', { ...this.about, error, delayMs, local: true })
   }
 
   report(error: unknown): void {

@@ -18,7 +18,7 @@ export function identified(
 ): Identified {
   if (message.id || undecodable !== undefined) return { message, problem: undecodable }
   try {
-    return { message: { ...message, id: keyTextOf(message) }, problem: undefined }
+    return { message: withId(message, keyTextOf(message)), problem: undefined }
   } catch (cause) {
     const text =
       `The message has no id, and no key that could stand in for the id (${reasonOf(cause, 300)}). Let the producer set an id that is ` +
@@ -26,4 +26,9 @@ export function identified(
       "inbox of the consumer. A source of RabbitMQ can also take the id, by its option 'id'."
     return { message, problem: new InvalidMessageError(text, { cause }) }
   }
+}
+
+/** Returns the message with this id if it has none. */
+export function withId(message: InboxMessage, id: string): InboxMessage {
+  return message.id ? message : { ...message, id }
 }

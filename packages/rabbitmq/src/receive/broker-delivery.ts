@@ -1,8 +1,8 @@
 import type { Delivery, InboxMessage, ReceivedMessage } from '@txbox/core'
 import { LazyAbort } from '@txbox/core/internal'
 import type { ConsumeMessage } from 'amqplib'
-import type { Death, DeadLetterExchange } from './dead-letter-exchange.ts'
-import type { ReadDelivery } from './delivery-reader.ts'
+import type { DeadLetterExchange } from './dead-letter-exchange.ts'
+import { decoded, type ReadDelivery } from './delivery-reader.ts'
 import { identityOf } from './from-rabbitmq.ts'
 
 /**
@@ -17,6 +17,8 @@ export type Acknowledgement =
   | 'requeue-uncounted'
   | 'return'
   | 'return-uncounted'
+
+type Rejection = Parameters<Delivery['reject']>[0]
 
 /** A delivery of one channel. The delivery is lost when the channel ends. */
 export class BrokerDelivery<P> implements Delivery<P> {
@@ -74,6 +76,10 @@ export class BrokerDelivery<P> implements Delivery<P> {
     this.#lost.onAbort(listener)
   }
 
+  decodeAgain(): InboxMessage<P> {
+    return decoded<P>(this.#raw, this.#id)
+  }
+
   /** Counts the deliveries of the channel. */
   get tag(): number {
     return this.#raw.fields.deliveryTag
@@ -92,10 +98,10 @@ export class BrokerDelivery<P> implements Delivery<P> {
     return this.#once(counted ? 'requeue' : 'requeue-uncounted')
   }
 
-  async reject(death: Death): Promise<void> {
+  async reject({ error, deliveries = this.deliveries }: Rejection = { error: undefined }): Promise<void> {
     const isOpen = this.#settled === undefined && !this.#lost.isAborted
     if (this.#deadLetters === undefined || !isOpen) return this.#once('reject')
-    await this.#deadLetters.take(this.#raw, death)
+    await this.#deadLetters.take(this.#raw, { error, deliveries })
     await this.#once('ack')
   }
 

@@ -41,7 +41,7 @@ export class DeliveryReader {
     const { deliveries, isCounted } = this.counts.of(raw, earlier)
     try {
       const key = this.#keyOf(raw)
-      return { message: withOwnBytes(messageOf<P>(raw, this.#idOf(raw))), key, deliveries, isCounted }
+      return { message: decoded<P>(raw, this.#idOf(raw)), key, deliveries, isCounted }
     } catch (error) {
       const undecodable = error ?? new InvalidMessageError('The delivery cannot be decoded.')
       return { message: readable<P>(raw), undecodable, key: keyIn(raw), deliveries, isCounted }
@@ -85,6 +85,11 @@ function keyIn({ properties: { headers } }: ConsumeMessage): string | undefined 
 
 function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+/** Decodes the message of a delivery. @throws {InvalidMessageError} when the body does not match its content type. */
+export function decoded<P>(raw: ConsumeMessage, id: string | undefined): InboxMessage<P> {
+  return withOwnBytes(messageOf<P>(raw, id === '' ? undefined : id))
 }
 
 /** Copies a payload of bytes, so that a handler that changes it does not change what was received. */
