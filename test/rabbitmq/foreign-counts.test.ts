@@ -61,7 +61,7 @@ async function crashUnseen(queue: string): Promise<void> {
   await closed
 }
 
-test('C10 C25 a quorum queue that somebody else declared counts: a message that ends each process is a dead letter', async () => {
+test('C10 C25 a quorum queue that another program has declared counts: a message that ends each process is a dead letter', async () => {
   const queue = await broker.queue({ type: 'quorum' })
   await send(queue, 'killer')
   expect(await crash(queue)).toEqual({ deliveries: 1, isCounted: undefined })
@@ -158,7 +158,7 @@ test('C10 from 4.3, a count is believed up to the number of times that the queue
   expect(await crashes(quorum, 4)).toEqual([1, 2, 3, 4])
 })
 
-for (const how of ['declared by us', 'declared by somebody else'] as const) {
+for (const how of ['declared by us', 'declared by another program'] as const) {
   test(`C10 a dead letter of a quorum queue has all its attempts in the quorum queue of dead letters, ${how}`, async () => {
     const graveyard = broker.name('queue')
     broker.deleteAfterwards(graveyard)

@@ -159,15 +159,11 @@ test("C10 where the function id finds none, the consumer's key stands in", async
   expect(errors.filter((error) => error.includes('The message has no id, and no key')).length).toBe(1)
 })
 
+const broken = (): never => JSON.parse('{') as never
+
 test.each([
-  ['id', () => 7, 'must return text or undefined for each delivery, not 7'],
-  [
-    'key',
-    () => {
-      throw new Error('broken')
-    },
-    'threw an error for a delivery',
-  ],
+  ['id', (): number => 7, 'must return text or undefined for each delivery, not 7'],
+  ['key', broken, 'threw an error for a delivery'],
 ] as const)(
   'C5 a function %s that cannot read a delivery makes it a dead letter',
   async (name, read, reason) => {

@@ -15,17 +15,16 @@ const root = useRoot(target, mainKind(target))
 
 /** Ends the connection of a transaction, as an administrator does. */
 async function kill(tx: TransactionHandle): Promise<void> {
-  const [own, ends] =
-    target.engine === 'postgres'
-      ? ['select pg_backend_pid() as id', (id: number) => `select pg_terminate_backend(${id})`]
-      : ['select connection_id() as id', (id: number) => `kill ${id}`]
-  const [row] = await target.exec(tx, own as string)
-  await target.sql((ends as (id: number) => string)(Number(row!['id'])))
+  const isPostgres = target.engine === 'postgres'
+  const own = isPostgres ? 'select pg_backend_pid() as id' : 'select connection_id() as id'
+  const [row] = await target.exec(tx, own)
+  const id = Number(row!['id'])
+  await target.sql(isPostgres ? `select pg_terminate_backend(${id})` : `kill ${id}`)
 }
 
 async function throughNetwork(): Promise<{ network: UnreliableNetwork; through: Root }> {
   const network = await UnreliableNetwork.to(target.address())
-  const through = target.open(mainKind(target), { through: network as never })
+  const through = target.open(mainKind(target), { through: network })
   await through.ready?.()
   onTestFinished(async () => {
     await network.up()
@@ -119,7 +118,7 @@ class LossesUnderTest {
 
   async ended(count: number): Promise<void> {
     await until(
-      () => this.heard('handled').length + this.heard('dead-lettered').length >= count,
+      async () => this.heard('handled').length + this.heard('dead-lettered').length >= count,
       () => `${count} have ended: ${JSON.stringify(this.events)}`,
     )
   }

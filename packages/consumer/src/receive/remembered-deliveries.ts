@@ -5,7 +5,7 @@ type Identity = { readonly source?: string | undefined; readonly id: string }
 
 /** What this process knows about the earlier deliveries of a message that the source delivers again. */
 export interface EarlierDeliveries {
-  /** The number of deliveries. The source's own count, if it has one, does not include the retries in hand. */
+  /** The number of deliveries. The source's own count, if it has one, does not include the retries for which the consumer held the delivery. */
   readonly deliveries: number
   /** The number of deliveries that count as attempts. */
   readonly attempts: number

@@ -1,4 +1,4 @@
-import type { Loss } from '../ports/lost-connection.ts'
+import type { Loss } from '../errors/lost-connection.ts'
 import type { AnyMessage } from './messages.ts'
 
 /** The delivery that a handler handles. */

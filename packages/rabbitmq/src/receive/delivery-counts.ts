@@ -1,3 +1,4 @@
+import { propertyOf } from '@txbox/core/internal'
 import type { ConsumeMessage } from 'amqplib'
 
 /**
@@ -60,7 +61,8 @@ export class DeliveryCounts {
   }
 
   /** @returns what this delivery, and those before it, show. */
-  #isCounted({ fields: { redelivered }, properties: { headers = {} } }: ConsumeMessage): boolean | undefined {
+  #isCounted({ fields: { redelivered }, properties }: ConsumeMessage): boolean | undefined {
+    const headers = properties.headers ?? {}
     const hasCount = headers[this.hasAcquiredCounts ? ACQUIRED_HEADER : COUNT_HEADER] !== undefined
     // From 4.3, also a quorum queue leaves the header on a first delivery, but nothing is believed then.
     if (redelivered ? !hasCount : hasCount && !this.hasAcquiredCounts) uncounted.add(this.#name)
@@ -68,7 +70,8 @@ export class DeliveryCounts {
     return redelivered ? true : undefined
   }
 
-  #countIn({ properties: { headers = {} } }: ConsumeMessage): number {
+  #countIn({ properties }: ConsumeMessage): number {
+    const headers = properties.headers ?? {}
     const count = wholeNumber(headers[COUNT_HEADER])
     if (!this.hasAcquiredCounts) return count
     const acquired = wholeNumber(headers[ACQUIRED_HEADER])
@@ -82,8 +85,8 @@ export class DeliveryCounts {
    */
   #isFromElsewhere(headers: Readonly<Record<string, unknown>>): boolean {
     const deaths = headers['x-death']
-    const last = (Array.isArray(deaths) ? deaths[0] : undefined) as Record<string, unknown> | undefined
-    return last !== undefined && last['queue'] !== this.#queue && AFTER_DELIVERY.has(last['reason'])
+    const last: unknown = Array.isArray(deaths) ? deaths[0] : undefined
+    return propertyOf(last, 'queue') !== this.#queue && AFTER_DELIVERY.has(propertyOf(last, 'reason'))
   }
 }
 
