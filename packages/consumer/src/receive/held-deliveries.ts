@@ -2,6 +2,7 @@ import type { Delivery } from '@txbox/core'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import { Heartbeats } from './heartbeats.ts'
 import { HeldDelivery } from './held-delivery.ts'
+import { HeldRoom } from './held-room.ts'
 import { KeyLanes } from './key-lanes.ts'
 import { RememberedDeliveries } from './remembered-deliveries.ts'
 
@@ -11,6 +12,8 @@ const LOST = new Error('The source has taken the delivery back.')
 export class HeldDeliveries {
   readonly remembered = new RememberedDeliveries()
   readonly lanes = new KeyLanes()
+  /** The room of the deliveries that are held although nobody handles them. */
+  readonly unhandled: HeldRoom
   readonly #settings: ConsumerSettings
   readonly #heartbeats: Heartbeats | undefined
   readonly #held = new Set<HeldDelivery>()
@@ -24,6 +27,7 @@ export class HeldDeliveries {
   constructor(settings: ConsumerSettings) {
     const { leaseMs } = settings.source.traits
     this.#settings = settings
+    this.unhandled = new HeldRoom(settings.prefetch)
     this.#heartbeats = leaseMs === undefined ? undefined : new Heartbeats(leaseMs)
   }
 

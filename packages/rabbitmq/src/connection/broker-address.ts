@@ -14,6 +14,8 @@ export interface BrokerAddress {
   readonly url: string
   /** The name in error messages: host and vhost, without user and password. */
   readonly name: string
+  /** The user of the connection. */
+  readonly user: string
 }
 
 /** Error messages never show the URL, which may contain a password. */
@@ -25,14 +27,18 @@ export function brokerAddress(check: OptionChecker): BrokerAddress {
         'characters percent-encoded.',
     )
   }
-  const { protocol, hostname, port, pathname } = new URL(url)
+  const { protocol, hostname, port, pathname, username } = new URL(url)
   if ((protocol !== 'amqp:' && protocol !== 'amqps:') || hostname === '') {
     throw new InvalidOptionError(
       `${check.where}: the option 'url' must be amqp://host or amqps://host, not ${oneLine(protocol, 40)}//….`,
     )
   }
   const host = `${oneLine(hostname, 255)}:${port === '' ? (protocol === 'amqp:' ? 5672 : 5671) : port}`
-  return { url: withHeartbeat(url), name: `${host}, vhost '${oneLine(vhostOf(pathname))}'` }
+  return {
+    url: withHeartbeat(url),
+    name: `${host}, vhost '${oneLine(vhostOf(pathname))}'`,
+    user: username === '' ? 'guest' : decoded(username),
+  }
 }
 
 /** Adds to the text, because a URL that is parsed and written again may have another password. */
@@ -45,7 +51,10 @@ function withHeartbeat(url: string): string {
 
 function vhostOf(pathname: string): string {
   const encoded = pathname.slice(1)
-  if (encoded === '') return '/'
+  return encoded === '' ? '/' : decoded(encoded)
+}
+
+function decoded(encoded: string): string {
   try {
     return decodeURIComponent(encoded)
   } catch {

@@ -3,9 +3,15 @@ import { LazyAbort } from '@txbox/core/internal'
 import type { ConsumeMessage } from 'amqplib'
 import { fromRabbitmq } from './from-rabbitmq.ts'
 import { KEY_HEADER } from '../publish/outgoing-message.ts'
+import type { RestoredMessage } from './retried-message.ts'
 
 /** How a delivery is settled on its channel. `ack-unanswered` does not wait until the broker has processed the settlement. */
 export type Acknowledgement = 'ack' | 'ack-unanswered' | 'reject' | 'requeue' | 'requeue-uncounted'
+
+type Postponement = Parameters<NonNullable<Delivery['postpone']>>[0]
+
+/** @returns how the delivery is to be settled then. `undefined` if the message cannot wait outside of its queue now. */
+export type WaitsElsewhere = (raw: ConsumeMessage, how: Postponement) => Promise<Acknowledgement | undefined>
 
 /**
  * The header in which a quorum queue counts the earlier deliveries of a message. On a first delivery, the header comes from
@@ -21,14 +27,19 @@ export class BrokerDelivery<P> implements Delivery<P> {
   readonly deliveries: number
   readonly #raw: ConsumeMessage
   readonly #lost = new LazyAbort()
+  readonly postpone?: NonNullable<Delivery<P>['postpone']>
   readonly #settle: (delivery: BrokerDelivery<P>, how: Acknowledgement) => Promise<void>
   #settled: Promise<void> | undefined
 
-  /** @param isCounted whether the queue counts deliveries, and so sets the header with the count. */
+  /**
+   * @param isCounted whether the queue counts deliveries, and so sets the header with the count.
+   * @param waits lets the message wait for a retry outside of its queue.
+   */
   constructor(
-    raw: ConsumeMessage,
+    { raw, earlierDeliveries }: RestoredMessage,
     isCounted: boolean,
     settle: (delivery: BrokerDelivery<P>, how: Acknowledgement) => Promise<void>,
+    waits?: WaitsElsewhere,
   ) {
     this.#raw = raw
     this.#settle = settle
@@ -42,7 +53,8 @@ export class BrokerDelivery<P> implements Delivery<P> {
     const key: unknown = headers[KEY_HEADER]
     this.key = typeof key === 'string' && key !== '' ? key : undefined
     const earlier = isCounted ? countOf(headers[COUNT_HEADER]) : 0
-    this.deliveries = raw.fields.redelivered ? Math.max(2, earlier + 1) : 1
+    this.deliveries = earlierDeliveries + (raw.fields.redelivered ? Math.max(2, earlier + 1) : 1)
+    if (waits !== undefined) this.postpone = (how) => this.#postpone(waits, how)
   }
 
   get lost(): AbortSignal {
@@ -79,6 +91,14 @@ export class BrokerDelivery<P> implements Delivery<P> {
   /** Called when the channel has ended, because the broker then takes back the delivery. */
   lose(reason: unknown): void {
     this.#lost.abort(reason)
+  }
+
+  /** If the connection breaks before the acceptance arrives, the message is delivered again, although it also waits elsewhere. */
+  async #postpone(waits: WaitsElsewhere, how: Postponement): Promise<boolean> {
+    if (this.#lost.isAborted) return true
+    const settlement = await waits(this.#raw, how)
+    if (settlement !== undefined) await this.#once(settlement)
+    return settlement !== undefined
   }
 
   #once(how: Acknowledgement): Promise<void> {

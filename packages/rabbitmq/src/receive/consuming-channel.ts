@@ -1,8 +1,11 @@
 import { BrokerUnavailableError, type Delivery, type OpenSource } from '@txbox/core'
 import { unlessAborted, within } from '@txbox/core/internal'
 import type { Channel, ChannelModel, ConsumeMessage } from 'amqplib'
-import { BrokerDelivery, type Acknowledgement } from './broker-delivery.ts'
+import { BrokerDelivery, type Acknowledgement, type WaitsElsewhere } from './broker-delivery.ts'
+import { GatheredWrites } from '../connection/gathered-writes.ts'
 import { reasonOf } from '../connection/reason-of.ts'
+import { restoredMessage, type RestoredMessage } from './retried-message.ts'
+import type { RetryQueues } from './retry-queues.ts'
 
 /** How long each step of closing may take. */
 const CLOSE_TIMEOUT_MS = 2000
@@ -17,6 +20,9 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   readonly #name: string
   readonly #prefetch: number
   readonly #isCounted: boolean
+  readonly #writes: GatheredWrites
+  readonly #retryQueues: RetryQueues
+  readonly #waits: WaitsElsewhere
   readonly #failed: (error: unknown) => void
   readonly #lifetime: AbortController
   /** The deliveries that `receive` has not returned yet. The broker sends no more deliveries than the prefetch. */
@@ -41,6 +47,9 @@ export class ConsumingChannel<P> implements OpenSource<P> {
       name: string
       prefetch: number
       isCounted: boolean
+      retryQueues: RetryQueues
+      /** Whether the queue itself delays a delivery that returns to it after a failure. */
+      delaysFailed: boolean
       failed: (error: unknown) => void
       lifetime: AbortController
     },
@@ -50,6 +59,11 @@ export class ConsumingChannel<P> implements OpenSource<P> {
     this.#name = how.name
     this.#prefetch = how.prefetch
     this.#isCounted = how.isCounted
+    this.#writes = new GatheredWrites(model)
+    this.#retryQueues = how.retryQueues
+    this.#waits = how.delaysFailed
+      ? async (_raw, { counted }) => (counted ? 'requeue' : undefined)
+      : async (raw, retry) => ((await how.retryQueues.add(raw, retry)) ? 'ack-unanswered' : undefined)
     this.#failed = how.failed
     this.#lifetime = how.lifetime
     for (const emitter of [model, channel]) {
@@ -150,12 +164,32 @@ export class ConsumingChannel<P> implements OpenSource<P> {
       )
       return
     }
-    const delivery = new BrokerDelivery<P>(raw, this.#isCounted, (one, how) => this.#settle(one, how))
+    const restored = restoredMessage(raw, this.#retryQueues.has)
+    const settle = (one: BrokerDelivery<P>, how: Acknowledgement): Promise<void> => this.#settle(one, how)
+    const delivery = new BrokerDelivery<P>(restored, this.#isCounted, settle, this.#waits)
     this.#isUnordered = delivery.key === undefined && (this.#isUnordered || !this.#hasReceived)
     this.#hasReceived = true
     this.#unsettled.add(delivery)
+    if (restored.restMs > 0) void this.#moveOn(delivery, restored)
+    else this.#deliver(delivery)
+  }
+
+  #deliver(delivery: BrokerDelivery<P>): void {
     this.#buffer.push(delivery)
     this.#wake.resolve()
+  }
+
+  /** Moves a message to another retry queue: its delay was longer than that of the first one. */
+  async #moveOn(
+    delivery: BrokerDelivery<P>,
+    { raw, restMs, earlierDeliveries }: RestoredMessage,
+  ): Promise<void> {
+    if (!(await this.#retryQueues.add(raw, { delayMs: restMs, deliveries: earlierDeliveries }))) {
+      // Too early is better than never.
+      if (this.#unsettled.has(delivery)) this.#deliver(delivery)
+      return
+    }
+    if (this.#unsettled.has(delivery)) await this.#settle(delivery, 'ack-unanswered')
   }
 
   async #settle(delivery: BrokerDelivery<P>, how: Acknowledgement): Promise<void> {
@@ -219,6 +253,7 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   #acknowledge(): void {
     const accepted = this.#accepted
     this.#accepted = []
+    if (accepted.length > 1) this.#writes.gather()
     const [oldest] = this.#unsettled
     const bound = oldest?.tag ?? Infinity
     let last: BrokerDelivery<P> | undefined
