@@ -44,7 +44,13 @@ export class ConsumerRun {
     const outage = new Outage()
     const held = new HeldDeliveries(settings)
     const { batch, concurrency } = settings
-    const permits = new Permits(concurrency, outage, () => held.wake())
+    const permits = new Permits(
+      concurrency,
+      outage,
+      () => held.wake(),
+      () => held.unhandled.isBlocked,
+    )
+    held.unhandled.whenUnblocked = () => permits.unblocked()
     const handling = new Handling(settings, permits, signal)
     this.permits = permits
     this.#settings = settings

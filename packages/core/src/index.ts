@@ -42,7 +42,14 @@ export type {
 export type { DeadLetter, DeadLetterFilter, DeadLetterPage } from './ports/dead-letter-store.ts'
 export type { Session } from './ports/session.ts'
 export type { InboxContext, RunOutcome, RunsMessages } from './messages/runs-messages.ts'
-export type { DeadLettered, Delivery, OpenSource, Source, SourceTraits } from './ports/source.ts'
+export type {
+  DeadLettered,
+  Delivery,
+  OpenSource,
+  ReceivedMessage,
+  Source,
+  SourceTraits,
+} from './ports/source.ts'
 export type { PublishOptions, PublishResult, Publisher } from './ports/publisher.ts'
 export {
   sqlTransaction,

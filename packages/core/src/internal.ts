@@ -20,6 +20,7 @@ export {
   type SendHistory,
   type SendIdentity,
 } from './sending/deduplication.ts'
+export { explanationOf } from './errors/explanation-of.ts'
 export { isFullDisk } from './errors/full-disk-errors.ts'
 export { LONGEST_TIMER_MS } from './time/durations.ts'
 export { decodeHeaders, encodeMessages, shardOf, type SendingCall } from './sending/encode-messages.ts'

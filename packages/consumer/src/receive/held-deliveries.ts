@@ -95,6 +95,7 @@ export class HeldDeliveries {
   /** Removes a delivery that was settled or lost. The next delivery of its key may run. */
   leave(held: HeldDelivery): void {
     this.#held.delete(held)
+    this.unhandled.leave(held)
     if (held.delivery.isSuspect === true) this.#suspects -= 1
     held.heartbeat?.stop()
     if (held.delivery.onLost === undefined) held.delivery.lost.removeEventListener('abort', held.lost)

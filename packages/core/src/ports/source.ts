@@ -1,4 +1,4 @@
-import type { InboxMessage } from '../messages/messages.ts'
+import type { InboxMessage, MessageIdentity } from '../messages/messages.ts'
 import type { Session } from './session.ts'
 
 /**
@@ -82,12 +82,27 @@ export interface OpenSource<P = unknown> {
   close(how?: { readonly signal?: AbortSignal | undefined }): Promise<void>
 }
 
+/** A message as its source has received it. */
+export interface ReceivedMessage extends MessageIdentity {
+  readonly bytes: Uint8Array
+  /** Without it, the message was received without a content type. */
+  readonly contentType?: string | undefined
+  /** How the bytes are encoded in addition to their content type, such as `'gzip'`. */
+  readonly contentEncoding?: string | undefined
+}
+
 /**
  * One delivery of a message, which the consumer settles once: it accepts, retries or rejects the message. If a delivery is
  * settled several times, only the first settlement counts. After `lost`, a settlement resolves and changes nothing.
  */
 export interface Delivery<P = unknown> {
   readonly message: InboxMessage<P>
+  /**
+   * The message as it was received, whatever a handler has changed in `message` since. A dead letter that the consumer publishes
+   * has these bytes, this content type and encoding, and these headers. Without `body`, the dead letter has `message` as it is
+   * then, with a payload that the consumer has encoded again: as JSON, text or bytes.
+   */
+  readonly body?: ReceivedMessage | undefined
   /** The error of a message that cannot be decoded. `message` then contains only the parts that could be read. */
   readonly undecodable?: unknown
   /** The ordering key. */
@@ -137,8 +152,16 @@ export interface Delivery<P = unknown> {
     readonly counted: boolean
     readonly deliveries: number
   }): Promise<boolean>
-  /** Rejects a message that can never be handled: it moves to the place where the broker keeps rejected messages. */
-  reject(how: { readonly error: unknown }): Promise<void>
+  /**
+   * Rejects a message that can never be handled: it moves to the place where the broker keeps rejected messages.
+   *
+   * @param how `error` is the reason, which is kept with the message where that is possible. `deliveries` is the number of
+   *   deliveries as the consumer has counted them.
+   * @throws {PermanentError} when the place refuses this message for good. The delivery remains unsettled.
+   * @throws {RetryLaterError | BrokerUnavailableError} when the place refuses the message for now. The delivery remains unsettled,
+   *   and the consumer rejects it again after a pause.
+   */
+  reject(how: { readonly error: unknown; readonly deliveries: number }): Promise<void>
   /** Extends the lease to `leaseMs` from now. Present if the source has the trait `leaseMs`. */
   extend?(leaseMs: number): Promise<void>
   /**

@@ -14,7 +14,7 @@ export interface BrokerAddress {
   readonly url: string
   /** The name in error messages: host and vhost, without user and password. */
   readonly name: string
-  /** The user of the connection. */
+  /** The user who connects. */
   readonly user: string
 }
 
@@ -36,8 +36,8 @@ export function brokerAddress(check: OptionChecker): BrokerAddress {
   const host = `${oneLine(hostname, 255)}:${port === '' ? (protocol === 'amqp:' ? 5672 : 5671) : port}`
   return {
     url: withHeartbeat(url),
-    name: `${host}, vhost '${oneLine(vhostOf(pathname))}'`,
-    user: username === '' ? 'guest' : decoded(username),
+    name: `${host}, vhost '${oneLine(decoded(pathname.slice(1)) || '/')}'`,
+    user: decoded(username) || 'guest',
   }
 }
 
@@ -49,15 +49,10 @@ function withHeartbeat(url: string): string {
   return `${text}${text.includes('?') ? '&' : '?'}heartbeat=${HEARTBEAT}`
 }
 
-function vhostOf(pathname: string): string {
-  const encoded = pathname.slice(1)
-  return encoded === '' ? '/' : decoded(encoded)
-}
-
-function decoded(encoded: string): string {
+function decoded(part: string): string {
   try {
-    return decodeURIComponent(encoded)
+    return decodeURIComponent(part)
   } catch {
-    return encoded
+    return part
   }
 }

@@ -78,8 +78,8 @@ export interface RabbitmqPublisherOptions {
  * Publishes to a RabbitMQ exchange, with publisher confirms: a message is accepted when the broker has taken
  * responsibility for it in every queue that it was routed to, on disk where the queue is durable.
  *
- * On the wire: routing key = topic; persistent; `message-id` = id; `type`, `correlation-id` and `content-type` as in
- * the message; `timestamp` = when it was created, in seconds; the message's headers, and its ordering key as the header
+ * On the wire: routing key = topic; persistent; `message-id` = id; `type`, `correlation-id`, `content-type` and
+ * `content-encoding` as in the message; `timestamp` = when it was created, in seconds; the message's headers, and its ordering key as the header
  * `txbox-key`. The body is the payload, byte for byte.
  *
  * - A message that cannot be routed to a queue (no binding, no such queue), or that a queue refuses, is rejected, and can be

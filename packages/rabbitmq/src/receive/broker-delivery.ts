@@ -1,7 +1,8 @@
-import { InvalidMessageError, type Delivery, type InboxMessage } from '@txbox/core'
+import { InvalidMessageError, type Delivery, type InboxMessage, type ReceivedMessage } from '@txbox/core'
 import { LazyAbort } from '@txbox/core/internal'
 import type { ConsumeMessage } from 'amqplib'
-import { fromRabbitmq } from './from-rabbitmq.ts'
+import type { Death, DeadLetterExchange } from './dead-letter-exchange.ts'
+import { fromRabbitmq, identityOf } from './from-rabbitmq.ts'
 import { KEY_HEADER } from '../publish/outgoing-message.ts'
 import type { RestoredMessage } from './retried-message.ts'
 
@@ -19,6 +20,16 @@ export type WaitsElsewhere = (raw: ConsumeMessage, how: Postponement) => Promise
  */
 const COUNT_HEADER = 'x-delivery-count'
 
+interface DeliveryHow<P> {
+  /** Whether the queue counts deliveries, and so sets the header with the count. */
+  readonly isCounted: boolean
+  readonly settle: (delivery: BrokerDelivery<P>, how: Acknowledgement) => Promise<void>
+  /** Lets the message wait for a retry outside of its queue. */
+  readonly waitsElsewhere: WaitsElsewhere
+  /** Takes a rejected message. If undefined, the broker itself moves the message, if it keeps rejected messages. */
+  readonly deadLetters: DeadLetterExchange | undefined
+}
+
 /** A delivery of one channel. The delivery is lost when the channel ends. */
 export class BrokerDelivery<P> implements Delivery<P> {
   readonly message: InboxMessage<P>
@@ -27,24 +38,18 @@ export class BrokerDelivery<P> implements Delivery<P> {
   readonly deliveries: number
   readonly #raw: ConsumeMessage
   readonly #lost = new LazyAbort()
-  readonly postpone?: NonNullable<Delivery<P>['postpone']>
+  readonly #waitsElsewhere: WaitsElsewhere
   readonly #settle: (delivery: BrokerDelivery<P>, how: Acknowledgement) => Promise<void>
+  readonly #deadLetters: DeadLetterExchange | undefined
   #settled: Promise<void> | undefined
 
-  /**
-   * @param isCounted whether the queue counts deliveries, and so sets the header with the count.
-   * @param waits lets the message wait for a retry outside of its queue.
-   */
-  constructor(
-    { raw, earlierDeliveries }: RestoredMessage,
-    isCounted: boolean,
-    settle: (delivery: BrokerDelivery<P>, how: Acknowledgement) => Promise<void>,
-    waits?: WaitsElsewhere,
-  ) {
+  constructor({ raw, earlierDeliveries }: RestoredMessage, how: DeliveryHow<P>) {
     this.#raw = raw
-    this.#settle = settle
+    this.#settle = how.settle
+    this.#waitsElsewhere = how.waitsElsewhere
+    this.#deadLetters = how.deadLetters
     try {
-      this.message = fromRabbitmq<P>(raw)
+      this.message = withOwnBytes(fromRabbitmq<P>(raw))
     } catch (error) {
       this.message = readable<P>(raw)
       this.undecodable = error ?? new InvalidMessageError('The delivery cannot be decoded.')
@@ -52,9 +57,23 @@ export class BrokerDelivery<P> implements Delivery<P> {
     const headers = raw.properties.headers ?? {}
     const key: unknown = headers[KEY_HEADER]
     this.key = typeof key === 'string' && key !== '' ? key : undefined
-    const earlier = isCounted ? countOf(headers[COUNT_HEADER]) : 0
+    const earlier = how.isCounted ? countOf(headers[COUNT_HEADER]) : 0
     this.deliveries = earlierDeliveries + (raw.fields.redelivered ? Math.max(2, earlier + 1) : 1)
-    if (waits !== undefined) this.postpone = (how) => this.#postpone(waits, how)
+  }
+
+  /** Created lazily, because few messages become dead letters. */
+  get body(): ReceivedMessage {
+    const { content, properties } = this.#raw
+    const { id, ...identity } = identityOf(properties)
+    const contentType = textOf(properties.contentType)
+    const contentEncoding = textOf(properties.contentEncoding)
+    return {
+      id: id ?? '',
+      ...identity,
+      bytes: content,
+      ...(contentType === undefined ? {} : { contentType }),
+      ...(contentEncoding === undefined ? {} : { contentEncoding }),
+    }
   }
 
   get lost(): AbortSignal {
@@ -84,21 +103,25 @@ export class BrokerDelivery<P> implements Delivery<P> {
     return this.#once(counted ? 'requeue' : 'requeue-uncounted')
   }
 
-  reject(): Promise<void> {
-    return this.#once('reject')
+  async reject(death: Death): Promise<void> {
+    const isOpen = this.#settled === undefined && !this.#lost.isAborted
+    if (this.#deadLetters === undefined || !isOpen) return this.#once('reject')
+    await this.#deadLetters.take(this.#raw, death)
+    await this.#once('ack')
+  }
+
+  /** If the connection breaks before the acceptance arrives, the message is delivered again, although it also waits elsewhere. */
+  async postpone(retry: Postponement): Promise<boolean> {
+    if (this.#lost.isAborted) return true
+    const settlement = await this.#waitsElsewhere(this.#raw, retry)
+    if (settlement === undefined) return false
+    await this.#once(settlement)
+    return true
   }
 
   /** Called when the channel has ended, because the broker then takes back the delivery. */
   lose(reason: unknown): void {
     this.#lost.abort(reason)
-  }
-
-  /** If the connection breaks before the acceptance arrives, the message is delivered again, although it also waits elsewhere. */
-  async #postpone(waits: WaitsElsewhere, how: Postponement): Promise<boolean> {
-    if (this.#lost.isAborted) return true
-    const settlement = await waits(this.#raw, how)
-    if (settlement !== undefined) await this.#once(settlement)
-    return settlement !== undefined
   }
 
   #once(how: Acknowledgement): Promise<void> {
@@ -115,16 +138,19 @@ function countOf(header: unknown): number {
   return Number.isSafeInteger(earlier) && earlier > 0 ? earlier : 0
 }
 
+/** Copies a payload of bytes, so that a handler that changes it does not change what was received. */
+function withOwnBytes<P>(message: InboxMessage<P>): InboxMessage<P> {
+  const { payload } = message
+  return payload instanceof Uint8Array ? { ...message, payload: payload.slice() as P & Uint8Array } : message
+}
+
 /** Reads the readable parts of a delivery that cannot be decoded. The payload is the body as it was received. */
 function readable<P>({ content, properties }: ConsumeMessage): InboxMessage<P> {
-  const id: unknown = properties.messageId
-  const headers = Object.entries(properties.headers ?? {}).filter(
-    (header): header is [string, string] => typeof header[1] === 'string',
-  )
+  const { id, ...identity } = identityOf(properties)
   const payload: unknown = new Uint8Array(content.buffer, content.byteOffset, content.byteLength)
-  return {
-    id: typeof id === 'string' ? id : '',
-    headers: Object.fromEntries(headers),
-    payload: payload as P,
-  }
+  return { id: id ?? '', ...identity, payload: payload as P }
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
 }

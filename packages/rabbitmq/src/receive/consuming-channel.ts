@@ -2,6 +2,8 @@ import { BrokerUnavailableError, type Delivery, type OpenSource } from '@txbox/c
 import { unlessAborted, within } from '@txbox/core/internal'
 import type { Channel, ChannelModel, ConsumeMessage } from 'amqplib'
 import { BrokerDelivery, type Acknowledgement, type WaitsElsewhere } from './broker-delivery.ts'
+import type { DeadLetterExchange } from './dead-letter-exchange.ts'
+import type { SourcePublishing } from './source-publishing.ts'
 import { GatheredWrites } from '../connection/gathered-writes.ts'
 import { reasonOf } from '../connection/reason-of.ts'
 import { restoredMessage, type RestoredMessage } from './retried-message.ts'
@@ -24,6 +26,8 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   readonly #retryQueues: RetryQueues
   readonly #waits: WaitsElsewhere
   readonly #failed: (error: unknown) => void
+  readonly #publishing: SourcePublishing
+  readonly #deadLetters: DeadLetterExchange | undefined
   readonly #lifetime: AbortController
   /** The deliveries that `receive` has not returned yet. The broker sends no more deliveries than the prefetch. */
   readonly #buffer: BrokerDelivery<P>[] = []
@@ -52,6 +56,8 @@ export class ConsumingChannel<P> implements OpenSource<P> {
       delaysFailed: boolean
       failed: (error: unknown) => void
       lifetime: AbortController
+      publishing: SourcePublishing
+      deadLetters: DeadLetterExchange | undefined
     },
   ) {
     this.#model = model
@@ -65,6 +71,8 @@ export class ConsumingChannel<P> implements OpenSource<P> {
       ? async (_raw, { counted }) => (counted ? 'requeue' : undefined)
       : async (raw, retry) => ((await how.retryQueues.add(raw, retry)) ? 'ack-unanswered' : undefined)
     this.#failed = how.failed
+    this.#publishing = how.publishing
+    this.#deadLetters = how.deadLetters
     this.#lifetime = how.lifetime
     for (const emitter of [model, channel]) {
       emitter.on('error', (error: unknown) => this.#end(error))
@@ -165,8 +173,12 @@ export class ConsumingChannel<P> implements OpenSource<P> {
       return
     }
     const restored = restoredMessage(raw, this.#retryQueues.has)
-    const settle = (one: BrokerDelivery<P>, how: Acknowledgement): Promise<void> => this.#settle(one, how)
-    const delivery = new BrokerDelivery<P>(restored, this.#isCounted, settle, this.#waits)
+    const delivery = new BrokerDelivery<P>(restored, {
+      isCounted: this.#isCounted,
+      settle: (one, how) => this.#settle(one, how),
+      waitsElsewhere: this.#waits,
+      deadLetters: this.#deadLetters,
+    })
     this.#isUnordered = delivery.key === undefined && (this.#isUnordered || !this.#hasReceived)
     this.#hasReceived = true
     this.#unsettled.add(delivery)
@@ -269,6 +281,7 @@ export class ConsumingChannel<P> implements OpenSource<P> {
     const why = cause === undefined || cause === null ? 'it was closed' : reasonOf(cause)
     this.#failure = new BrokerUnavailableError(`The connection to ${this.#name} broke: ${why}.`, { cause })
     this.#lose(this.#failure)
+    this.#publishing.close()
     this.#wake.resolve()
     if (this.#isClosing) return
     this.#failed(this.#failure)

@@ -105,8 +105,9 @@ export class QueueDeclaration {
     return this.arguments['x-queue-type'] === 'quorum'
   }
 
-  get hasDeadLetterExchange(): boolean {
-    return this.arguments['x-dead-letter-exchange'] !== undefined
+  get deadLetterExchange(): string | undefined {
+    const exchange = this.arguments['x-dead-letter-exchange']
+    return exchange === undefined ? undefined : String(exchange)
   }
 
   get hasSingleActiveConsumer(): boolean {

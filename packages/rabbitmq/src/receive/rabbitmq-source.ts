@@ -4,6 +4,7 @@ import type { Channel, ChannelModel } from 'amqplib'
 import { brokerAddress } from '../connection/broker-address.ts'
 import { connectBroker, type ConnectSettings } from '../connection/connect-broker.ts'
 import { ConsumingChannel } from './consuming-channel.ts'
+import { DeadLetterExchange } from './dead-letter-exchange.ts'
 import { QueueDeclaration, type RabbitmqQueueDeclaration } from './queue-declaration.ts'
 import { refusedSubscription } from './refused-subscription.ts'
 import { RetryQueues } from './retry-queues.ts'
@@ -82,7 +83,7 @@ export function rabbitmqSource<P = unknown>(options: RabbitmqSourceOptions): Sou
   return new RabbitmqSource<P>(settings, queue, declared, {
     delays: false,
     countsDeliveries,
-    keepsRejected: check.flag('keepsRejected', declared?.hasDeadLetterExchange === true),
+    keepsRejected: check.flag('keepsRejected', declared?.deadLetterExchange !== undefined),
     ordersKeys: false,
     settlesInTransaction: false,
     leaseMs: undefined,
@@ -117,11 +118,11 @@ class RabbitmqSource<P> implements Source<P> {
     warned?: ((text: string) => void) | undefined
   }): Promise<OpenSource<P>> {
     const lifetime = new AbortController()
-    const publishing = new SourcePublishing(this.#settings, `txbox publisher of ${this.#queue}`)
-    lifetime.signal.addEventListener('abort', () => publishing.close(), { once: true })
     const { address } = this.#settings
     const name = `queue '${oneLine(this.#queue)}' of RabbitMQ at ${address.name}`
-    const socket = { clientProperties: { connection_name: `txbox consumer of ${this.#queue}` } }
+    const connectionName = `txbox consumer of ${this.#queue}`
+    const socket = { clientProperties: { connection_name: connectionName } }
+    const publishing = new SourcePublishing(this.#settings, `${connectionName} (publishing)`)
     return connectBroker(this.#settings, lifetime, socket, async (model) => {
       // A failure while the queue is prepared rejects the calls below, too.
       model.on('error', () => undefined)
@@ -138,10 +139,21 @@ class RabbitmqSource<P> implements Source<P> {
           }),
           name,
           lifetime,
+          publishing,
+          deadLetters: this.#deadLetters(publishing),
         })
       } catch (error) {
         throw replyCodeOf(error) === undefined ? error : refusedSubscription(address.name, name, error)
       }
+    })
+  }
+
+  #deadLetters(publishing: SourcePublishing): DeadLetterExchange | undefined {
+    const exchange = this.#declared?.deadLetterExchange
+    if (exchange === undefined) return undefined
+    return new DeadLetterExchange(publishing, exchange, {
+      source: this.name,
+      user: this.#settings.address.user,
     })
   }
 
