@@ -211,6 +211,14 @@ const projects: TestProjectInlineConfiguration[] = [
       provide: { ...DATABASES[engine], optional: true },
     }),
   ),
+  ...(['postgres', 'mysql', 'mariadb'] as const).map((engine) =>
+    onServers(`debezium-${engine}`, [`${engine}-program`, 'kafka', 'debezium-program'], {
+      include: ['test/debezium/*.test.ts'],
+      testTimeout: 240_000,
+      hookTimeout: 180_000,
+      provide: { ...DATABASES[engine], optional: true },
+    }),
+  ),
   onServers('postgres-only', ['postgres'], { include: ['test/contract-postgres/**/*.test.ts'] }),
   onServers('cli', ['postgres'], { include: ['test/cli/**/*.test.ts'] }),
   onServers('crash', ['postgres'], { include: ['test/crash/**/*.test.ts'], testTimeout: 120_000 }),

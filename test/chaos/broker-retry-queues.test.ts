@@ -36,7 +36,7 @@ async function fill(queue: string, count: number): Promise<void> {
 async function consumed(
   queue: string,
   url: string,
-  how: { count: number; options?: Partial<PlainConsumerOptions>; failed?: (times: number) => unknown },
+  how: { count: number; options?: Partial<PlainConsumerOptions>; whenFailed?: () => Promise<void> },
 ): Promise<{ warnings: string[]; deliveries: Map<string, number[]> }> {
   const warnings: string[] = []
   const deliveries = new Map<string, number[]>()
@@ -62,7 +62,7 @@ async function consumed(
   onTestFinished(() => consumer.stop({ timeoutMs: 0 }))
   consumer.on('handled', ({ message }) => void handled.add(message.id))
   await consumer.start()
-  await how.failed?.(how.count)
+  await how.whenFailed?.()
   await until(
     async () => handled.size === how.count,
     () => `${how.count} are handled: ${handled.size}`,
@@ -102,15 +102,16 @@ test('C11 the permissions that the warning names are enough', async () => {
 })
 
 test('C11 C24 the broker is killed while messages wait in a retry queue: each comes back after its delay, and is counted', async () => {
+  // RabbitMQ 3.10 loses a quorum queue that was declared less than half a second before it is killed, with all that it has
+  // confirmed. So the retry queue is in use before.
+  await fill('invoices', 1)
+  await consumed('invoices', broker.directUrl, { count: 1, options: LEAVING })
   await fill('invoices', 100)
   const waiting = async (): Promise<number> => {
     const connection = await amqp.connect(broker.directUrl)
     try {
       const channel = await connection.createChannel()
-      channel.on('error', () => undefined)
       return (await channel.checkQueue('invoices.txbox-retry-5')).messageCount
-    } catch {
-      return 0
     } finally {
       await connection.close()
     }
@@ -118,10 +119,10 @@ test('C11 C24 the broker is killed while messages wait in a retry queue: each co
   const { deliveries } = await consumed('invoices', broker.directUrl, {
     count: 100,
     options: LEAVING,
-    failed: async (count) => {
+    whenFailed: async () => {
       await until(
-        async () => (await waiting()) === count,
-        () => `${count} wait`,
+        async () => (await waiting()) === 100,
+        () => '100 wait',
       )
       await broker.restart()
     },

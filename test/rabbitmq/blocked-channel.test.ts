@@ -1,11 +1,19 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { BlockingProxy } from './blocking-proxy.ts'
-import { outboxMessage, outboxMessages, publish, reason, summary, useBroker } from './broker-under-test.ts'
+import {
+  OFFENCE,
+  outboxMessage,
+  outboxMessages,
+  publish,
+  reason,
+  summary,
+  useBroker,
+} from './broker-under-test.ts'
 
 const broker = useBroker()
 
-async function blockingProxy(): Promise<BlockingProxy> {
-  const proxy = await BlockingProxy.to(broker.address)
+async function blockingProxy(target = broker.address): Promise<BlockingProxy> {
+  const proxy = await BlockingProxy.to(target)
   onTestFinished(() => proxy.close())
   return proxy
 }
@@ -39,16 +47,15 @@ test('O4 O15 a queue that blocks the channel delays the messages of other queues
 })
 
 test('O4 O15 when a message that is sent alone blocks its channel, the other messages of its call are published', async () => {
-  const proxy = await blockingProxy()
+  const proxy = await blockingProxy((await broker.offendingProxy()).address)
   const [stuck, good] = [await broker.queue(), await broker.queue()]
   const publisher = broker.publisherAt(proxy, { confirmTimeoutMs: 500 })
   proxy.block(stuck)
-  const offence = { headers: { CC: 'text, where RabbitMQ expects a list' } }
   const messages = [
-    outboxMessage({ topic: good, ...offence }),
+    outboxMessage({ topic: good, ...OFFENCE }),
     ...outboxMessages(stuck, 2),
     outboxMessage({ topic: good }),
-    outboxMessage({ topic: good, ...offence }),
+    outboxMessage({ topic: good, ...OFFENCE }),
     outboxMessage({ topic: good }),
   ]
   const results = await publish(publisher, messages)

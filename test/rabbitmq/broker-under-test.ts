@@ -21,6 +21,9 @@ export {
   summary,
 } from '../support/subjects/publishing.ts'
 
+/** Fields of a message on which the broker closes the channel, if the message passes an `offendingProxy`. */
+export const OFFENCE = { headers: { cc: 'text, where RabbitMQ expects a list' } }
+
 /** The RabbitMQ of the run, through a separate connection. Objects of a test are deleted after its file. */
 export class BrokerUnderTest {
   readonly #undo: ((channel: Channel) => Promise<unknown>)[] = []
@@ -121,6 +124,17 @@ export class BrokerUnderTest {
   async frameProxy(): Promise<FrameProxy> {
     const proxy = await FrameProxy.to(this.address)
     onTestFinished(() => proxy.close())
+    return proxy
+  }
+
+  /**
+   * A proxy in front of this broker that makes the header of {@link OFFENCE} a text header `CC`: the broker closes the channel
+   * of such a message, and does not name the message. It does the same for a message that is larger than its limit, and for a
+   * routing key for which the user has no permission. The publisher itself refuses a header `CC`.
+   */
+  async offendingProxy(): Promise<FrameProxy> {
+    const proxy = await this.frameProxy()
+    proxy.renameHeader('cc', 'CC')
     return proxy
   }
 

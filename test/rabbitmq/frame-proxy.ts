@@ -1,8 +1,11 @@
 import net from 'node:net'
 import { FRAME_END, FrameReader, HEADER_BYTES, addressOf, isMethod, listen } from './amqp-frames.ts'
 
-/** The frame with the properties of a returned message. */
+/** The frame with the properties of a message. */
 const CONTENT_HEADER = 2
+
+/** The client begins a connection with these bytes, which are no frame: AMQP and the version of the protocol. */
+const PROTOCOL_BYTES = 8
 
 /** basic.ack: class 60, method 80. */
 const BASIC_ACK = 0x00_3c_00_50
@@ -41,6 +44,7 @@ export class FrameProxy {
   readonly #delayed = new Map<number, (() => void) | undefined>()
   #pauseMs = 0
   #misnamed: { readonly id: string; readonly as: string } | undefined
+  #renamed: { readonly header: string; readonly as: string } | undefined
   #cutAfterAcks = Infinity
   #holding = false
   #held: (() => void)[] = []
@@ -108,6 +112,11 @@ export class FrameProxy {
   /** A message with this id is returned with another id of the same length. */
   misname(id: string, as: string): void {
     this.#misnamed = { id, as }
+  }
+
+  /** Messages that are sent on later connections have this header under another name of the same length. */
+  renameHeader(header: string, as: string): void {
+    this.#renamed = { header, as }
   }
 
   /** Holds the confirm of this delivery tag until `releaseConfirm`, whatever else is forwarded. */
@@ -186,8 +195,11 @@ export class FrameProxy {
       this.#links.delete(link)
       client.destroy()
     })
+    const renamed = this.#renamed
+    const sent = new FrameReader(PROTOCOL_BYTES)
     client.on('data', (bytes) => {
-      server.write(bytes)
+      if (renamed === undefined) server.write(bytes)
+      else for (const piece of sent.pieces(bytes)) server.write(withHeader(piece.bytes, renamed))
       if (this.#pauseMs === 0) return
       client.pause()
       setTimeout(() => client.resume(), this.#pauseMs)
@@ -240,6 +252,13 @@ export class FrameProxy {
         return single
       })
   }
+}
+
+/** The frame, in which a header has another name if the frame has the properties of a message. */
+function withHeader(frame: Buffer, { header, as }: { readonly header: string; readonly as: string }): Buffer {
+  const at = frame.readUInt8() === CONTENT_HEADER ? frame.indexOf(shortString(header)) : -1
+  if (at >= 0) frame.write(as, at + 1)
+  return frame
 }
 
 /** Reply code, reply text, and no method that it was about. */

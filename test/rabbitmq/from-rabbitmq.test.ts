@@ -45,7 +45,7 @@ describe('messages of the publisher', () => {
         id: message.id,
         type: 'order.paid',
         correlationId: 'checkout-7',
-        time: new Date('2026-03-04T05:06:07Z'),
+        time: new Date('2026-03-04T05:06:07.890Z'),
         headers: { tenant: 'Zoë', 'txbox-key': 'order-42' },
         payload: { orderId: 'o-1', amount: 12.5 },
       })
@@ -186,6 +186,24 @@ describe('properties of other publishers', () => {
     expect(seconds.time).toEqual(new Date('2026-01-01T00:00:00Z'))
     expect(milliseconds.time).toEqual(new Date('2026-01-01T00:00:00.123Z'))
     expect(fromRabbitmq(await delivered(json, { timestamp: 2 ** 60 })).time).toBeUndefined()
+  })
+
+  test("the header 'txbox-time' has milliseconds, is read before the timestamp, and is no header of the message", async () => {
+    const timestamp = 1_767_225_600
+    const read = async (time: unknown) => {
+      const { time: at, headers } = fromRabbitmq(
+        await delivered(json, { timestamp, headers: { a: 'b', 'txbox-time': time } }),
+      )
+      return [at?.toISOString(), headers]
+    }
+    expect(await read('2026-03-04T05:06:07.890Z')).toEqual(['2026-03-04T05:06:07.890Z', { a: 'b' }])
+    expect(await read('2026-03-04T06:06:07.890123+01:00')).toEqual(['2026-03-04T05:06:07.890Z', { a: 'b' }])
+    expect(await read('2026-03-04t05:06:07z')).toEqual(['2026-03-04T05:06:07.000Z', { a: 'b' }])
+    for (const other of ['yesterday', '2026-03-04', '2026-13-04T05:06:07Z', '2026-03-04T05:06:07', '', '1']) {
+      const headers = { a: 'b', 'txbox-time': other }
+      expect(await read(other)).toEqual(['2026-01-01T00:00:00.000Z', headers])
+    }
+    expect(await read(42)).toEqual(['2026-01-01T00:00:00.000Z', { a: 'b', 'txbox-time': '42' }])
   })
 
   test('K6 the source of a CloudEvent is the source of the message', async () => {

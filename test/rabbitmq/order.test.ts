@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { OutboxMessage } from '@txbox/rabbitmq'
 import { until } from '../support/worlds/until.ts'
-import { outboxMessage, publish, summary, useBroker } from './broker-under-test.ts'
+import { OFFENCE, outboxMessage, publish, summary, useBroker } from './broker-under-test.ts'
 
 const broker = useBroker()
 
@@ -72,12 +72,9 @@ test('O3 O4 when a full queue is emptied meanwhile, returned messages are publis
 test('O4 after a message on which the broker closes the channel, the other messages of its key are skipped, however it was sent', async () => {
   const queue = await broker.queue()
   const messages = keyed(queue, 12, 3)
-  messages[4] = outboxMessage({
-    topic: queue,
-    key: 'key 1',
-    headers: { CC: 'text, where it expects a list' },
-  })
-  const results = summary(await publish(broker.publisher({ exchange: '' }), messages))
+  messages[4] = outboxMessage({ topic: queue, key: 'key 1', ...OFFENCE })
+  const publisher = broker.publisherAt(await broker.offendingProxy())
+  const results = summary(await publish(publisher, messages))
   expect(results[4]).toBe('rejected for good')
   expect(results).toEqual(
     messages.map(({ key }, n) => {

@@ -13,7 +13,7 @@ import {
   type RootOf,
   type TransactionOf,
 } from '@txbox/core'
-import type { ConnectedPorts, DatabasePorts } from '@txbox/core/ports'
+import type { ConnectedPorts, DatabasePorts, RowStore } from '@txbox/core/ports'
 import { OptionChecker } from '@txbox/core/internal'
 import { CHECKING, LEASE_TIMEOUT_MS, type RunStatement } from '@txbox/sql/stores'
 import {
@@ -40,6 +40,7 @@ import { MysqlOutboxStore } from './outbox/outbox-store.ts'
 import { MysqlQueueSender } from './queue/queue-sender.ts'
 import { MysqlQueueStore } from './queue/queue-store.ts'
 import { MysqlRelayStore } from './relay/relay-store.ts'
+import { MysqlRowStore } from './rows/row-store.ts'
 import type { MysqlStatementRoot } from './connection/run-alone.ts'
 import { checkRevision } from './tables/schema-revision.ts'
 import type { ServerTraits } from './connection/server.ts'
@@ -121,6 +122,8 @@ interface Detached {
    * database object.
    */
   readonly serverBehind: (session: MysqlSession) => Promise<ServerTraits>
+  /** Binds without the tables of txbox. */
+  readonly bindAlone: RowStore['bind']
 }
 
 function detachedPorts(tables: Tables, resolver: Resolver): Detached {
@@ -145,9 +148,11 @@ function detachedPorts(tables: Tables, resolver: Resolver): Detached {
     known.server = session.server
     return session
   }
+  const bindAlone: RowStore['bind'] = (handle) => bind(resolver, handle, known.server)
   return {
     known,
     serverBehind,
+    bindAlone,
     ports: {
       bind: (handle) =>
         known.server === undefined ? bindFirst(handle) : bind(resolver, handle, known.server),
@@ -158,6 +163,7 @@ function detachedPorts(tables: Tables, resolver: Resolver): Detached {
       outbox: new MysqlOutboxStore(tables),
       versions: new MysqlVersionBufferStore(tables),
       queueSender: new MysqlQueueSender(tables),
+      rows: new MysqlRowStore(bindAlone, undefined),
     },
   }
 }
@@ -168,7 +174,7 @@ function connectedPorts(
   root: RootAdapter,
   db: object,
 ): { ports: ConnectedPorts; known: Known } {
-  const { ports, known, serverBehind } = detachedPorts(tables, resolver)
+  const { ports, known, serverBehind, bindAlone } = detachedPorts(tables, resolver)
   const run: RunStatement = (text) => root.query(db, text, [], CHECK_TIMEOUT_MS)
   const server = async (): Promise<ServerTraits> => (known.server ??= await checkRevision(run, tables))
   const sourceOf = (statementTimeoutMs: number): MysqlStatementRoot => ({
@@ -177,10 +183,14 @@ function connectedPorts(
     statementTimeoutMs,
     server,
   })
+  const transactAlone = transactOn({ root, db, checksCommit: false }, errors, (tx) =>
+    openedSession(resolver, tx),
+  )
   return {
     known,
     ports: {
       ...ports,
+      rows: new MysqlRowStore(bindAlone, { db, transact: (work) => transactAlone(work, {}) }),
       transact: transactOn({ root, db, checksCommit: false }, errors, async (tx) => {
         const session = await openedSession(resolver, tx)
         session.server = await serverBehind(session)

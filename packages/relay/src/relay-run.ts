@@ -20,9 +20,6 @@ import type { TurnTools } from './turns/turn-tools.ts'
  */
 const MIN_TIMEOUT_MS = 5000
 
-/** How often the relay looks for keys whose head was deleted by hand. */
-const HEAL_AFTER_MS = 60_000
-
 /** One run of a relay, from start to stop: a keeper of leases, a poller, and lanes that publish, side by side. */
 export class RelayRun {
   readonly #settings: RelaySettings
@@ -75,7 +72,7 @@ export class RelayRun {
       events: settings.events,
       limits: { messages: settings.batchSize, bytes: settings.batchBytes },
       lookAfterMs: settings.pollMs.max,
-      healAfterMs: HEAL_AFTER_MS,
+      healAfterMs: settings.healAfterMs,
       signal: this.#force.signal,
     }
   }
@@ -169,6 +166,7 @@ export class RelayRun {
     while (!signal.aborted) {
       await this.#keeper.round()
       this.#lanes.addLeaving()
+      this.#lanes.addUnhealed()
       // Ends early when the leases are no longer needed.
       await pause(this.#keeper.roundMs, signal)
     }

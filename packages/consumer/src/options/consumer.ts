@@ -97,7 +97,7 @@ export interface Consumer<M = InboxMessage> extends AsyncDisposable {
   start(): Promise<void>
   /**
    * Stops receiving. Running handlers may finish within `timeoutMs`; deliveries whose handler has not begun are returned to
-   * the source at once. Shortly before the time is over, the signals of the running handlers are aborted, and their
+   * the source at once (RabbitMQ: those with a key when no handler runs any more). Shortly before the time is over, the signals of the running handlers are aborted, and their
    * deliveries are returned to the source, too. Resolves at most 0.1 s after the time limit: if the source is silent then,
    * the consumer disconnects.
    */

@@ -53,6 +53,11 @@ export class Intake {
   stopReceiving(): void {
     this.#stopping.abort()
     this.#receiving.abort()
+    try {
+      this.#open?.stopReceiving?.()
+    } catch (error) {
+      this.#settings.log.events.emit('error', { error, source: this.#settings.source.name })
+    }
     this.#tried.resolve()
     this.#held.wake()
   }

@@ -76,6 +76,11 @@ export interface OpenSource<P = unknown> {
    */
   receive(limit: number, how: { readonly signal: AbortSignal }): Promise<readonly Delivery<P>[]>
   /**
+   * Called when the consumer stops, before it returns the deliveries that have not begun: the source should take no more
+   * messages from the broker, so that other consumers get what is returned. Deliveries are settled until `close`.
+   */
+  stopReceiving?(): void
+  /**
    * Returns the unsettled deliveries to the broker and disconnects. These deliveries are `lost`, and are not counted if the
    * broker supports that. When `signal` is aborted, the time for this is over: a source that can disconnects at once.
    */

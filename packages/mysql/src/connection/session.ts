@@ -33,8 +33,6 @@ export interface MysqlSession extends Session, Resolved {
   rollbacks?: number
   /** Set before the first statement of txbox. */
   server: ServerTraits
-  /** The snapshot for the handler of a claim, whose savepoint was sent together with the claim. */
-  marked?: CheckedSnapshot | undefined
 }
 
 export async function bind(
@@ -139,10 +137,18 @@ export async function executeAnywhere(
   }
 }
 
-export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
-  const { marked, monitor, rollbacks } = session as MysqlSession
-  const snapshot = marked ?? monitor?.checkedSnapshot?.()
-  ;(session as MysqlSession).marked = undefined
+/**
+ * See `DatabasePorts.watch`, and for claims `HandlerGuard`.
+ *
+ * @param mark the mark that was sent together with the claim. By default the transaction is marked now.
+ */
+export async function watch<R>(
+  session: Session,
+  handler: () => Promise<R> | R,
+  mark?: CheckedSnapshot,
+): Promise<R> {
+  const { monitor, rollbacks } = session as MysqlSession
+  const snapshot = mark ?? monitor?.checkedSnapshot?.()
   try {
     if (snapshot?.marked !== undefined) await snapshot.marked.catch(cannotMark)
     // Another call may have failed meanwhile, and its caller may have rolled back: the handler would have an effect without

@@ -26,34 +26,33 @@ import { endedMeanwhile, isRollingBack, sendInTurn } from './statement-turns.ts'
 
 /** The content of the opaque {@link Session}. */
 export interface PostgresSession extends Session, Resolved {
-  /** Absent until the state of the handle has been checked. */
-  monitor: ConnectionMonitor | undefined
-  /** The monitor's snapshot from the moment before the claim, or the lock of a chain, was sent. */
-  beforeClaim: Snapshot | undefined
+  /** Absent in a transaction that txbox itself opened: its session is closed when the transaction ends. */
+  readonly monitor: ConnectionMonitor | undefined
+  /** The monitor's snapshot from the moment when the transaction was found open. */
+  readonly since: Snapshot | undefined
   /** Present as long as BEGIN has not been sent. */
   opening: Opening | undefined
-  /**
-   * Checks whether the rows that the session wrote still exist and are not committed. Absent if the session wrote no
-   * rows.
-   */
-  holds: (() => Promise<boolean>) | undefined
 }
+
+/** Asks the server whether the rows that were written in the transaction still exist and are not committed. */
+export type Holds = () => Promise<boolean>
 
 /** See `DatabasePorts.bind`. */
 export async function bind(resolver: Resolver, handle: unknown): Promise<PostgresSession> {
   if (opened.has(handle as object)) return handle as PostgresSession
-  const resolved = resolver.transaction(handle)
-  const session = sessionOn(resolved instanceof Promise ? await resolved : resolved, undefined)
-  const { driver, connection, name } = session
+  const found = resolver.transaction(handle)
+  const resolved = found instanceof Promise ? await found : found
+  const { driver, connection, name } = resolved
+  let monitor: ConnectionMonitor | undefined
   let state: TransactionState
   try {
     // Awaited even if the state is known at once: otherwise this call could overtake an earlier call that still awaits it.
-    session.monitor = await driver.monitor(connection)
-    state = await driver.state(connection, session.monitor)
+    monitor = await driver.monitor(connection)
+    state = await driver.state(connection, monitor)
   } catch (error) {
     throw translate(error, 'checking whether a transaction is open')
   }
-  if (state === 'none' || (state === 'unknown' && !(await isInTransaction(session)))) {
+  if (state === 'none' || (state === 'unknown' && !(await isInTransaction(resolved)))) {
     throw new NotInTransactionError(
       `Expected an open transaction, but this ${name} handle has none. Pass the transaction, or the client ` +
         'after BEGIN, and not the pool or root. Nothing was written.',
@@ -64,7 +63,7 @@ export async function bind(resolver: Resolver, handle: unknown): Promise<Postgre
       'An earlier statement of the transaction failed, so it can only roll back. Nothing was written.',
     )
   }
-  return session
+  return sessionOn(resolved, undefined, monitor)
 }
 
 /** The sessions of transactions that txbox itself opened. */
@@ -84,6 +83,7 @@ export async function openedSession(
 function sessionOn(
   { driver, connection, name, isOpen, settled }: Resolved,
   opening: Opening | undefined,
+  monitor?: ConnectionMonitor,
 ): PostgresSession {
   // Listed instead of copied and extended, which takes several times as long.
   return {
@@ -93,9 +93,8 @@ function sessionOn(
     isOpen,
     settled,
     opening,
-    monitor: undefined,
-    beforeClaim: undefined,
-    holds: undefined,
+    monitor,
+    since: monitor?.snapshot(),
   } as never
 }
 
@@ -157,26 +156,24 @@ export async function write(
 }
 
 /**
- * Lets `watch` find out whether the transaction was rolled back after its claim, or the lock of a chain, was
- * sent. Call this before that statement.
+ * See `DatabasePorts.watch`, and for claims `HandlerGuard`.
+ *
+ * @param holds asks about the claims. Asked only if the answers of the connection leave a doubt.
  */
-export function watchFromNow(session: Session): void {
-  ;(session as PostgresSession).beforeClaim = (session as PostgresSession).monitor?.snapshot()
-}
-
-/** See `DatabasePorts.watch`. */
-export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
-  const { driver, connection, monitor, opening, settled, beforeClaim } = session as PostgresSession
+export async function watch<R>(session: Session, handler: () => Promise<R> | R, holds?: Holds): Promise<R> {
+  const { driver, connection, monitor, opening, settled, since } = session as PostgresSession
   if (opening !== undefined) await open(session)
   const snapshot = (monitor ?? (await driver.monitor(connection)))?.snapshot()
   // Another call may have failed meanwhile, and its caller may have rolled back: the handler would have an effect without its
   // claim.
-  const isRolledBack = isRollingBack(session as PostgresSession, beforeClaim)
+  const isRolledBack = isRollingBack(session as PostgresSession, since)
   if (isRolledBack !== false && (await isRolledBack)) throw endedMeanwhile()
   const result = await handler()
   if (settled !== undefined) await settled()
   const state = stateAfter(session as PostgresSession)
-  if (state !== 'open' || !isUndisturbed(snapshot)) await assertOpen(session, state, snapshot)
+  if (state !== 'open' || !isUndisturbed(snapshot)) {
+    await assertOpen(state, snapshot, holds ?? (() => isInTransaction(session as PostgresSession)))
+  }
   return result
 }
 
@@ -190,8 +187,7 @@ function stateAfter({ driver, connection, isOpen }: PostgresSession): Awaitable<
 }
 
 /** The server refuses a savepoint outside of a transaction block: 25P01, "no active sql transaction". */
-async function isInTransaction(session: Session): Promise<boolean> {
-  const { driver, connection } = session as PostgresSession
+async function isInTransaction({ driver, connection }: Resolved): Promise<boolean> {
   try {
     await driver.query(connection, sessionStatements.setProbe, [])
     await driver.query(connection, sessionStatements.releaseProbe, [])
@@ -204,11 +200,10 @@ async function isInTransaction(session: Session): Promise<boolean> {
 
 /** Checks the transaction after a handler, or a caller's work, has returned. */
 async function assertOpen(
-  session: Session,
   asked: Awaitable<TransactionState>,
   snapshot: Snapshot | undefined,
+  holds: Holds,
 ): Promise<void> {
-  const { holds } = session as PostgresSession
   let cause: unknown
   try {
     // A statement that is still in flight may end the transaction. Therefore ask for the state first, and read the
@@ -216,7 +211,7 @@ async function assertOpen(
     const state = await asked
     if (state === 'open' && isUndisturbed(snapshot)) return
     const isLost = state === 'none' || state === 'aborted' || snapshot?.ended === true
-    if (!isLost && (await (holds ?? (() => isInTransaction(session)))())) return
+    if (!isLost && (await holds())) return
   } catch (error) {
     cause = translate(error, 'checking the transaction after the handler')
     // A conflict or an outage of the check itself says nothing about what the handler has done.

@@ -2,6 +2,11 @@ import { PermanentError, type OutboxMessage } from '@txbox/core'
 import { oneLine } from '@txbox/core/internal'
 
 export const KEY_HEADER = 'txbox-key'
+/** The time of creation in RFC 3339, with milliseconds: the property of AMQP has whole seconds. */
+export const TIME_HEADER = 'txbox-time'
+
+/** Headers by which RabbitMQ would send copies elsewhere. It closes the channel if their values are no lists. */
+const OBEYED_HEADERS = ['CC', 'BCC'] as const
 
 /** The maximum length of a short string of AMQP 0-9-1. */
 const SHORT_STRING_BYTES = 255
@@ -40,6 +45,14 @@ export function outgoingMessage(message: OutboxMessage, maxMessageBytes: number)
   checkShortString(id, 'correlation id', correlationId)
   checkShortString(id, 'content type', contentType)
   checkShortString(id, 'content encoding', contentEncoding)
+  if (key?.isWellFormed() === false) throw notUnicode(id, 'its key contains')
+  checkHeaders(id, headers)
+  if (Number.isNaN(createdAt.getTime())) {
+    throw new PermanentError(
+      `Message ${oneLine(id)} cannot be encoded in AMQP: its time of creation is no valid date.`,
+    )
+  }
+  const time = createdAt.toISOString()
   return {
     id,
     routingKey: topic,
@@ -56,7 +69,10 @@ export function outgoingMessage(message: OutboxMessage, maxMessageBytes: number)
       contentEncoding,
       // AMQP counts seconds.
       timestamp: Math.floor(createdAt.getTime() / 1000),
-      headers: key === undefined ? headers : { ...headers, [KEY_HEADER]: key },
+      headers:
+        key === undefined
+          ? { ...headers, [TIME_HEADER]: time }
+          : { ...headers, [KEY_HEADER]: key, [TIME_HEADER]: time },
     },
   }
 }
@@ -70,10 +86,29 @@ function checkShortString(id: string, name: string, value: string | undefined): 
         'shorter one.',
     )
   }
-  // The text would arrive changed, and the broker's answers could not be matched to the message.
-  if (!value.isWellFormed()) {
+  // The broker's answers could not be matched to the message.
+  if (!value.isWellFormed()) throw notUnicode(id, `its ${name} contains`)
+}
+
+function checkHeaders(id: string, headers: OutboxMessage['headers']): void {
+  for (const name of OBEYED_HEADERS) {
+    if (!Object.hasOwn(headers, name)) continue
     throw new PermanentError(
-      `Message ${oneLine(id)}: its ${name} contains a lone surrogate, so it cannot be encoded as UTF-8. Remove the surrogate.`,
+      `Message ${oneLine(id)} has a header '${name}', which RabbitMQ obeys: it would send copies to other routing keys. Give ` +
+        'the header another name.',
     )
   }
+  for (const name in headers) {
+    if (!name.isWellFormed()) throw notUnicode(id, `its header '${oneLine(name)}' has a name that contains`)
+    if (!headers[name]!.isWellFormed()) {
+      throw notUnicode(id, `its header '${oneLine(name)}' has a value that contains`)
+    }
+  }
+}
+
+/** A text with a lone surrogate would arrive changed. */
+function notUnicode(id: string, what: string): PermanentError {
+  return new PermanentError(
+    `Message ${oneLine(id)}: ${what} a lone surrogate, so it cannot be encoded as UTF-8. Remove the surrogate.`,
+  )
 }

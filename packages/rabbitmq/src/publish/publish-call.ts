@@ -9,6 +9,7 @@ import { oneLine } from '@txbox/core/internal'
 import type { ConfirmingChannel, Sender, ConfirmResult } from './confirming-channel.ts'
 import type { OrderedBatch } from './ordered-batch.ts'
 import { outgoingMessage } from './outgoing-message.ts'
+import type { RoutedKeys } from './routed-keys.ts'
 import type { StuckKeys } from './stuck-keys.ts'
 
 const ACCEPTED: PublishResult = { status: 'accepted' }
@@ -18,6 +19,7 @@ export interface CallSettings {
   readonly maxMessageBytes: number
   readonly confirmTimeoutMs: number
   readonly stuckKeys: StuckKeys
+  readonly routedKeys: RoutedKeys
 }
 
 /** How a call ended while the channel was intact. */
@@ -99,7 +101,7 @@ export class PublishCall implements Sender {
     this.#progressAt = at
     this.#inFlight.delete(place)
     this.#settings.stuckKeys.answered(message.topic)
-    this.#note(place, verdict === 'confirmed' ? ACCEPTED : this.#rejection(message, verdict))
+    this.#note(place, this.#resultOf(message, verdict))
     if (this.#isWaiting) this.#channel.wait(this)
     else if (this.#inFlight.size === 0) this.#end.resolve('settled')
   }
@@ -139,6 +141,12 @@ export class PublishCall implements Sender {
     if (admission === 'alone') return void this.alone.push(place)
     if (admission === 'not-now') {
       const message = `Message ${oneLine(id)} was not sent, because RabbitMQ did not confirm others like it: ${problemOf(topic)}`
+      return this.#note(place, uncounted(message))
+    }
+    if (admission === 'together' && !this.#settings.routedKeys.admits(topic)) {
+      const message =
+        `Message ${oneLine(id)} was not sent, because others like it, which were routed before, are not routed any more (312 NO_ROUTE): ` +
+        `${this.#noRoute(topic)}. Every 30 s, one message of this routing key is tried.`
       return this.#note(place, uncounted(message))
     }
     const held = this.#held.get(topic)
@@ -183,17 +191,41 @@ export class PublishCall implements Sender {
     }, inMs)
   }
 
-  #rejection({ id, topic }: OutboxMessage, verdict: 'refused' | 'unroutable'): PublishResult {
+  #resultOf({ id, topic }: OutboxMessage, verdict: ConfirmResult): PublishResult {
+    const { exchange, routedKeys } = this.#settings
+    if (verdict === 'unroutable') return this.#unroutable(id, topic)
+    routedKeys.routed(topic)
+    if (verdict === 'confirmed') return ACCEPTED
+    // The queue is at fault, and not the message.
+    return uncounted(
+      `Message ${oneLine(id)} was refused by RabbitMQ (nack): a queue that it was routed to, from exchange '${oneLine(exchange)}' by ` +
+        `routing key '${oneLine(topic)}', is full or failed. Look at that queue, and its overflow policy.`,
+    )
+  }
+
+  #unroutable(id: string, topic: string): PublishResult {
+    const message = `Message ${oneLine(id)} was not routed: ${this.#noRoute(topic)} (312 NO_ROUTE).`
+    if (this.#settings.routedKeys.returned(topic)) {
+      return uncounted(
+        `${message} Messages like it were routed before, so it waits until they are routed again.`,
+      )
+    }
+    const advice =
+      this.#settings.exchange === ''
+        ? 'Declare it, or correct the topic.'
+        : 'Bind one, or give the exchange an alternate exchange.'
+    return {
+      status: 'rejected',
+      retryable: true,
+      error: new RetryLaterError({ message: `${message} ${advice}` }),
+    }
+  }
+
+  #noRoute(topic: string): string {
     const { exchange } = this.#settings
-    const message =
-      verdict === 'refused'
-        ? `Message ${oneLine(id)} was refused by RabbitMQ (nack): a queue that it was routed to, from exchange '${oneLine(exchange)}' by ` +
-          `routing key '${oneLine(topic)}', is full or failed. Look at that queue, and its overflow policy.`
-        : exchange === ''
-          ? `Message ${oneLine(id)} was not routed: RabbitMQ has no queue '${oneLine(topic)}' (312 NO_ROUTE). Declare it, or correct the topic.`
-          : `Message ${oneLine(id)} was not routed: no queue is bound to exchange '${oneLine(exchange)}' for routing key '${oneLine(topic)}' (312 ` +
-            'NO_ROUTE). Bind one, or give the exchange an alternate exchange.'
-    return { status: 'rejected', retryable: true, error: new RetryLaterError({ message }) }
+    return exchange === ''
+      ? `RabbitMQ has no queue '${oneLine(topic)}'`
+      : `no queue is bound to exchange '${oneLine(exchange)}' for routing key '${oneLine(topic)}'`
   }
 }
 

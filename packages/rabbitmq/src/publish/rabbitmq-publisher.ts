@@ -12,6 +12,7 @@ import type { BrokerConnection } from './broker-connection.ts'
 import { OrderedBatch } from './ordered-batch.ts'
 import { PublishCall, type CallSettings } from './publish-call.ts'
 import { mayBlameOneMessage, publishOneByOne } from './publish-one-by-one.ts'
+import { RoutedKeys } from './routed-keys.ts'
 import { SharedConnection } from './shared-connection.ts'
 import { StuckKeys } from './stuck-keys.ts'
 import { tlsSettings, type RabbitmqTlsOptions } from '../connection/tls-settings.ts'
@@ -79,14 +80,18 @@ export interface RabbitmqPublisherOptions {
  * responsibility for it in every queue that it was routed to, on disk where the queue is durable.
  *
  * On the wire: routing key = topic; persistent; `message-id` = id; `type`, `correlation-id`, `content-type` and
- * `content-encoding` as in the message; `timestamp` = when it was created, in seconds; the message's headers, and its ordering key as the header
- * `txbox-key`. The body is the payload, byte for byte.
+ * `content-encoding` as in the message; `timestamp` = when it was created, in seconds; the message's headers, its ordering key
+ * as the header `txbox-key`, and the time of its creation with milliseconds as the header `txbox-time`, in RFC 3339. The body is
+ * the payload, byte for byte.
  *
- * - A message that cannot be routed to a queue (no binding, no such queue), or that a queue refuses, is rejected, and can be
- *   tried again.
- * - A message that AMQP or the broker cannot accept is rejected permanently: a payload above `maxMessageBytes`, an id,
- *   topic, type, correlation id or content type of more than 255 bytes in UTF-8, headers of more than 64 KiB or than a frame
- *   of the connection, a text as the header `CC` or `BCC`, which RabbitMQ interprets.
+ * - A message that cannot be routed to a queue (no binding, no such queue) is rejected, and can be tried again. If this publisher
+ *   has seen its routing key routed before, one of the last 10,000, no attempt is counted: every 30 s one message with this key is
+ *   sent, and the others are rejected in the same way, until the broker routes one.
+ * - A message that a queue refuses, such as a full one, is rejected, and can be tried again without counting an attempt.
+ * - A message that AMQP or the broker cannot accept unchanged is rejected permanently, before it is sent: a payload above
+ *   `maxMessageBytes`, an id, topic, type, correlation id or content type of more than 255 bytes in UTF-8, headers of more than
+ *   64 KiB or than a frame of the connection, a header `CC` or `BCC`, which RabbitMQ obeys, a lone surrogate in any of these texts,
+ *   in the key, or in a header.
  * - If the broker answers, but does not confirm a message in time, a queue of that message has a problem: the message is
  *   rejected, and can be tried again without counting an attempt. Until the broker confirms a message with its routing key
  *   again, one message with this key is sent every 30 s, on a channel of its own, and the others are rejected in the same way.
@@ -127,6 +132,7 @@ export function rabbitmqPublisher(options: RabbitmqPublisherOptions): Publisher 
     {
       exchange,
       stuckKeys: new StuckKeys(),
+      routedKeys: new RoutedKeys(),
       confirmTimeoutMs: check.milliseconds('confirmTimeoutMs', { ...timeout, default: 30_000 }),
       maxMessageBytes: check.integer('maxMessageBytes', {
         min: 1,

@@ -6,8 +6,18 @@ import { fromRabbitmq, identityOf } from './from-rabbitmq.ts'
 import { KEY_HEADER } from '../publish/outgoing-message.ts'
 import type { RestoredMessage } from './retried-message.ts'
 
-/** How a delivery is settled on its channel. `ack-unanswered` does not wait until the broker has processed the settlement. */
-export type Acknowledgement = 'ack' | 'ack-unanswered' | 'reject' | 'requeue' | 'requeue-uncounted'
+/**
+ * How a delivery is settled on its channel. `ack-unanswered` does not wait until the broker has processed the settlement.
+ * `return` is a requeue by a consumer that stops, which the channel may leave to its close.
+ */
+export type Acknowledgement =
+  | 'ack'
+  | 'ack-unanswered'
+  | 'reject'
+  | 'requeue'
+  | 'requeue-uncounted'
+  | 'return'
+  | 'return-uncounted'
 
 type Postponement = Parameters<NonNullable<Delivery['postpone']>>[0]
 
@@ -98,8 +108,7 @@ export class BrokerDelivery<P> implements Delivery<P> {
   }
 
   retry({ counted, stopping = false }: { counted: boolean; stopping?: boolean | undefined }): Promise<void> {
-    // `close` returns the delivery to its place in the queue.
-    if (stopping && this.key !== undefined) return (this.#settled ??= Promise.resolve())
+    if (stopping) return this.#once(counted ? 'return' : 'return-uncounted')
     return this.#once(counted ? 'requeue' : 'requeue-uncounted')
   }
 

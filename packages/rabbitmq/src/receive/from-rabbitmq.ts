@@ -1,5 +1,6 @@
 import { InvalidMessageError, type InboxMessage, type MessageIdentity } from '@txbox/core'
 import { nameOf } from '@txbox/core/internal'
+import { TIME_HEADER } from '../publish/outgoing-message.ts'
 import { deliveryPayload } from './delivery-payload.ts'
 
 /** A delivery of an AMQP 0-9-1 client, such as amqplib's `ConsumeMessage` and `GetMessage`. */
@@ -22,11 +23,15 @@ const SOURCE_HEADERS = ['cloudEvents:source', 'cloudEvents_source']
 /** A larger timestamp would be after the year 5138 in seconds: its producer has sent milliseconds. */
 const MILLISECONDS_FROM = 1e11
 
+/** A date and a time in RFC 3339. */
+const RFC_3339 = /^\d{4}-\d\d-\d\dt\d\d:\d\d:\d\d(\.\d+)?(z|[+-]\d\d:\d\d)$/i
+
 /**
  * Converts a delivery to a message for the inbox.
  *
  * - `id`, `correlationId`, `type` from the properties of these names (`message-id`, …).
- * - `time` from `timestamp`, which counts seconds (a value of 1e11 or more is taken as milliseconds).
+ * - `time` from the header `txbox-time`, if it is a time in RFC 3339, which is then no header of the message; otherwise from
+ *   `timestamp`, which counts seconds (a value of 1e11 or more is taken as milliseconds).
  * - `headers`: texts as they are, numbers and booleans as text. Nested, binary and null values are left out, such as
  *   `x-death`.
  * - `source` from the header `cloudEvents:source` or `cloudEvents_source`, when there is one: id and source together
@@ -61,7 +66,9 @@ export function identityOf(
   const id = textOf(properties.messageId)
   const type = textOf(properties.type)
   const correlationId = textOf(properties.correlationId)
-  const time = timeOf(properties.timestamp)
+  const sentAt = sentTimeOf(headers[TIME_HEADER])
+  if (sentAt !== undefined) delete headers[TIME_HEADER]
+  const time = sentAt ?? timeOf(properties.timestamp)
   return {
     ...(id === undefined ? {} : { id }),
     headers,
@@ -94,6 +101,12 @@ function textHeaders(headers: unknown): Record<string, string> {
 
 function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+function sentTimeOf(text: string | undefined): Date | undefined {
+  if (text === undefined || !RFC_3339.test(text)) return undefined
+  const time = new Date(text.toUpperCase())
+  return Number.isNaN(time.getTime()) ? undefined : time
 }
 
 function timeOf(timestamp: unknown): Date | undefined {

@@ -1,6 +1,7 @@
 import { BrokerUnavailableError } from '@txbox/core'
 import { OptionChecker, propertyOf } from '@txbox/core/internal'
 import type { Channel, ChannelModel } from 'amqplib'
+import { brokerVersion, isFrom43 } from '../connection/broker-version.ts'
 
 /** The queue of a source, which is created if it does not exist. */
 export interface RabbitmqQueueDeclaration {
@@ -61,9 +62,6 @@ export interface RabbitmqBinding {
 const MAX_BINDINGS = 1000
 const DAY_MS = 86_400_000
 
-/** The version of RabbitMQ from which quorum queues delay retries. Earlier versions ignore the arguments. */
-const DELAYS_RETRIES_FROM = [4, 3] as const
-
 /** A declaration that has been checked. */
 export class QueueDeclaration {
   readonly arguments: Readonly<Record<string, string | number | boolean>>
@@ -112,6 +110,10 @@ export class QueueDeclaration {
 
   get hasSingleActiveConsumer(): boolean {
     return this.arguments['x-single-active-consumer'] === true
+  }
+
+  get hasDeliveryLimit(): boolean {
+    return this.arguments['x-delivery-limit'] !== undefined
   }
 
   /** Whether the queue itself delays a delivery that returns to it after a failure. */
@@ -180,12 +182,9 @@ function isShortString(text: unknown): text is string {
 }
 
 function refuseEarlierVersion(model: ChannelModel): void {
-  const version = String(propertyOf(propertyOf(model.connection, 'serverProperties'), 'version'))
-  const [major = 0, minor = 0] = version.split('.').map(Number)
-  const [leastMajor, leastMinor] = DELAYS_RETRIES_FROM
-  if (major > leastMajor || (major === leastMajor && minor >= leastMinor)) return
+  if (isFrom43(model)) return
   throw new BrokerUnavailableError(
-    `The option 'declare.delayedRetry' needs RabbitMQ ${DELAYS_RETRIES_FROM.join('.')} or later, and this is RabbitMQ ${version}, ` +
-      'whose queues would deliver at once what failed. Remove the option: retries then wait in retry queues.',
+    `The option 'declare.delayedRetry' needs RabbitMQ 4.3 or later, and this is RabbitMQ ${brokerVersion(model)}, whose queues would ` +
+      'deliver at once what failed. Remove the option: retries then wait in retry queues.',
   )
 }

@@ -3,12 +3,13 @@ import { OptionChecker, oneLine } from '@txbox/core/internal'
 import type { Channel, ChannelModel } from 'amqplib'
 import { brokerAddress } from '../connection/broker-address.ts'
 import { connectBroker, type ConnectSettings } from '../connection/connect-broker.ts'
-import { ConsumingChannel } from './consuming-channel.ts'
+import { ConsumingChannel, type ConsumingSettings } from './consuming-channel.ts'
 import { DeadLetterExchange } from './dead-letter-exchange.ts'
 import { QueueDeclaration, type RabbitmqQueueDeclaration } from './queue-declaration.ts'
 import { refusedSubscription } from './refused-subscription.ts'
 import { RetryQueues } from './retry-queues.ts'
 import { SourcePublishing } from './source-publishing.ts'
+import { isFrom43 } from '../connection/broker-version.ts'
 import { replyCodeOf } from '../connection/reason-of.ts'
 import { tlsSettings, type RabbitmqTlsOptions } from '../connection/tls-settings.ts'
 
@@ -120,6 +121,7 @@ class RabbitmqSource<P> implements Source<P> {
     const lifetime = new AbortController()
     const { address } = this.#settings
     const name = `queue '${oneLine(this.#queue)}' of RabbitMQ at ${address.name}`
+    const isShared = this.#declared !== undefined && !this.#declared.hasSingleActiveConsumer
     const connectionName = `txbox consumer of ${this.#queue}`
     const socket = { clientProperties: { connection_name: connectionName } }
     const publishing = new SourcePublishing(this.#settings, `${connectionName} (publishing)`)
@@ -137,6 +139,8 @@ class RabbitmqSource<P> implements Source<P> {
             ...{ queue: this.#queue, user: this.#settings.address.user, model, publishing },
             warn: (text) => this.#warnOnce(text, how.warned),
           }),
+          isShared,
+          nackKeepsPlace: this.#declared?.hasDeliveryLimit === true || isFrom43(model),
           name,
           lifetime,
           publishing,
@@ -157,11 +161,7 @@ class RabbitmqSource<P> implements Source<P> {
     })
   }
 
-  async #subscribe(
-    model: ChannelModel,
-    channel: Channel,
-    how: ConstructorParameters<typeof ConsumingChannel>[2],
-  ): Promise<OpenSource<P>> {
+  async #subscribe(model: ChannelModel, channel: Channel, how: ConsumingSettings): Promise<OpenSource<P>> {
     await this.#declared?.declare(model, channel, this.#queue)
     const open = new ConsumingChannel<P>(model, channel, how)
     await open.consume(this.#queue)

@@ -14,6 +14,9 @@ import type { RelayEvents, RelayOptions } from './relay.ts'
 
 const MIB = 1_048_576
 
+/** How often the relay looks for keys whose head was deleted by hand. */
+const HEAL_AFTER_MS = 60_000
+
 export interface RelaySettings {
   readonly ports: ConnectedPorts
   readonly leases: LeaseStore
@@ -24,6 +27,8 @@ export interface RelaySettings {
   readonly batchBytes: number
   readonly pollMs: { readonly min: number; readonly max: number }
   readonly leaseMs: number
+  /** No option of users: tests have no minute to wait. */
+  readonly healAfterMs: number
   readonly owner: string
   readonly retry: RetryPolicy
   readonly events: EventListeners<RelayEvents>
@@ -69,6 +74,7 @@ export function checkRelayOptions(options: RelayOptions): {
       batchBytes: check.integer('batchBytes', { min: 1024, max: 256 * MIB, default: 4 * MIB }),
       pollMs: { min: minMs, max: maxMs },
       leaseMs: check.milliseconds('leaseMs', { min: 500, max: 600_000, default: 10_000 }),
+      healAfterMs: HEAL_AFTER_MS,
       owner,
       retry: checkRetry(check, options.retry),
       events: log.events,

@@ -38,6 +38,11 @@ export class ShardTurns {
     else this.#lookedAt = Math.max(this.#lookedAt, askedAt)
   }
 
+  /** Whether the next turn looks for keys whose head was deleted by hand. */
+  mustHeal(now: number): boolean {
+    return now - this.#healedAt >= this.#tools.healAfterMs
+  }
+
   /**
    * Discards everything that is remembered about the server, because it is another server or its data has gone back in
    * time.
@@ -111,7 +116,7 @@ export class ShardTurns {
 
   /** Releases keys whose head, the message that the others of the key wait for, was deleted by hand. */
   async #healKeys(now: number): Promise<void> {
-    if (now - this.#healedAt < this.#tools.healAfterMs) return
+    if (!this.mustHeal(now)) return
     this.#healedAt = now
     if ((await this.#tools.store.healKeys(this.#held.lease, this.#held.shard)) > 0) this.#isDue = true
   }

@@ -77,6 +77,12 @@ export class TurnLanes implements ShardLanes {
     for (const held of this.#shards.keys()) if (held.isLeaving) this.add(held)
   }
 
+  /** Gives a turn to each shard that has not looked for a while for keys whose head was deleted by hand, with work or without. */
+  addUnhealed(): void {
+    const now = performance.now()
+    for (const [held, turns] of this.#shards) if (turns.mustHeal(now)) this.add(held)
+  }
+
   resumePaused(): void {
     for (const held of this.#paused.keys()) this.add(held)
   }

@@ -1,6 +1,5 @@
-import { InvalidOptionError } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
-import { VersionDivergedError, VersionGapError } from '../errors.ts'
+import { assertStepFits, checkedStep } from '../rules/version-step.ts'
 import { KeyedRow } from './keyed-row.ts'
 import { onKeyedRow } from './on-keyed-row.ts'
 import type {
@@ -13,7 +12,7 @@ import type {
   VersionColumn,
 } from './table-options.ts'
 import { checkedSet, foundVersion, isAt, versionColumnOf, versionText } from './version-option.ts'
-import { asKindOf, exactVersion, type SameKind, type Version } from '../version.ts'
+import { asKindOf, type SameKind, type Version } from '../version.ts'
 
 /**
  * Applies a change that leads from one version of a row to a later version. Changes are applied in order, and each only
@@ -67,49 +66,4 @@ export async function applyVersion<
       },
     }),
   )
-}
-
-/**
- * @throws {InvalidOptionError} when `from` and `to` are not versions of the same type, or `to` is not greater than
- *   `from`.
- */
-export function checkedStep(
-  where: string,
-  { from, to }: { from: Version; to: Version },
-): readonly [from: bigint, to: bigint] {
-  const exact = [exactVersion(where, 'from', from), exactVersion(where, 'to', to)] as const
-  if (exact[1] <= exact[0] || typeof from !== typeof to) {
-    throw new InvalidOptionError(
-      `${where}: 'to' must be of the same type as 'from', and greater; 'from' is ${from}, 'to' is ${to}.`,
-    )
-  }
-  return exact
-}
-
-/**
- * Checks that a row or chain at the version `actual`, which is below `to`, is exactly at `from`.
- *
- * @throws {VersionGapError} when `actual` is before `from`.
- * @throws {VersionDivergedError} when `actual` is after `from`.
- */
-export function assertStepFits(
-  doing: string,
-  { from, to }: { from: Version; to: Version },
-  actual: bigint,
-): void {
-  const at = asKindOf(doing, from, actual)
-  if (actual < BigInt(from)) {
-    throw new VersionGapError(
-      `${doing} is at version ${actual}; the change leads from ${from} to ${to}, so the changes in between are missing. ` +
-        'Nothing was written. Try again when the missing changes have been applied.',
-      { from, actual: at },
-    )
-  }
-  if (actual > BigInt(from)) {
-    throw new VersionDivergedError(
-      `${doing} is at version ${actual}, between the versions ${from} and ${to} of the change: it contains changes that the sender ` +
-        'does not know. Nothing was written. Find the second writer, and set the row to a state and a version of the sender.',
-      { from, to, actual: at },
-    )
-  }
 }

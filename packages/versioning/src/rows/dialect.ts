@@ -1,5 +1,5 @@
 import type { Kysely, RawBuilder, SelectQueryBuilder, SqlBool } from 'kysely'
-import type { Instant } from './instant.ts'
+import type { Instant } from '../rules/instant.ts'
 
 /** Tables with any names: the types of the public functions check the names, and Kysely quotes them. */
 export type AnyTables = Record<string, Record<string, unknown>>

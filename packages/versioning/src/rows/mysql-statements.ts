@@ -1,5 +1,5 @@
 import { sql, type RawBuilder, type SqlBool } from 'kysely'
-import type { Instant } from './instant.ts'
+import type { Instant } from '../rules/instant.ts'
 
 /** The SQL text of MySQL and MariaDB in the statements that Kysely builds on the user's tables. */
 export const mysqlStatements = {

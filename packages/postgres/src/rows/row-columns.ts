@@ -1,0 +1,54 @@
+/* The types of PostgreSQL have names and modifiers; those of MySQL and MariaDB have attributes in the catalog. */
+import type { VersionRange } from '@txbox/core/ports'
+import { binaryRange, decimalRange, type ColumnKind, type Row, type TableColumn } from '@txbox/sql/stores'
+import { columns } from '../connection/columns.ts'
+import { quotedName } from '../connection/identifiers.ts'
+import { rowStatements } from './row-statements.ts'
+
+const BITS: Readonly<Record<string, bigint>> = { int2: 16n, int4: 32n, int8: 64n }
+
+const KINDS: Readonly<Record<string, ColumnKind>> = {
+  ...{ int2: 'integer', int4: 'integer', int8: 'integer', oid: 'integer', numeric: 'decimal' },
+  ...{ float4: 'float', float8: 'float', bool: 'boolean', json: 'json', jsonb: 'json', bytea: 'bytes' },
+  ...{ timestamptz: 'instant', timestamp: 'instant' },
+}
+
+/** A column with the name of its type, without that of a domain. */
+export interface PostgresColumn extends TableColumn {
+  readonly type: string
+}
+
+export function tableColumn(row: Row): PostgresColumn {
+  const type = columns.flag(row, 'is_known') ? columns.text(row, 'type') : ''
+  return {
+    name: columns.text(row, 'name'),
+    type,
+    kind: KINDS[type] ?? 'text',
+    range: rangeOf(type, columns.number(row, 'modifier')),
+  }
+}
+
+/** Negative scales, and a scale beyond the precision, make no difference to whole numbers that a version can be. */
+function rangeOf(type: string, modifier: number): VersionRange | undefined {
+  const bits = BITS[type]
+  if (bits !== undefined) return binaryRange(type, bits)
+  // Without a modifier, a numeric holds every version.
+  if (type !== 'numeric' || modifier < 4) return undefined
+  const [precision, scale] = [((modifier - 4) >> 16) & 0xffff, (modifier - 4) & 0x7ff]
+  return scale > precision ? undefined : decimalRange(`numeric(${precision},${scale})`, precision, scale)
+}
+
+/** The expression by which a column is read as text. */
+export function expressionOf({ name, kind, type }: TableColumn & { readonly type?: string }): string {
+  const column = quotedName('', name)
+  if (kind === 'bytes') return rowStatements.hex(column)
+  if (kind === 'float') return rowStatements.double(column)
+  if (kind === 'instant') return rowStatements.milliseconds(column)
+  return type === 'date' ? rowStatements.day(column) : rowStatements.text(column)
+}
+
+/** Converts a value as the statement returns it to the text from which the value of the program is made. */
+export function textOf(kind: ColumnKind, value: unknown): string | null {
+  if (typeof value !== 'string') return null
+  return kind === 'float' ? String(Buffer.from(value, 'hex').readDoubleBE()) : value
+}
