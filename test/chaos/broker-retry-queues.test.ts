@@ -101,17 +101,17 @@ test('C11 the permissions that the warning names are enough', async () => {
   expect([...deliveries.values()]).toEqual(Array.from({ length: 30 }, () => [1, 2]))
 })
 
-test('C11 C24 the broker is killed while messages wait in a retry queue: each comes back after its delay, and is counted', async () => {
-  // RabbitMQ 3.10 loses a quorum queue that was declared less than half a second before it is killed, with all that it has
-  // confirmed. So the retry queue is in use before.
-  await fill('invoices', 1)
-  await consumed('invoices', broker.directUrl, { count: 1, options: LEAVING })
+test('C11 C24 the broker is killed while messages wait in a new retry queue: each comes back after its delay, and is counted', async () => {
   await fill('invoices', 100)
   const waiting = async (): Promise<number> => {
     const connection = await amqp.connect(broker.directUrl)
     try {
       const channel = await connection.createChannel()
+      channel.on('error', () => undefined)
       return (await channel.checkQueue('invoices.txbox-retry-5')).messageCount
+    } catch {
+      // The queue does not exist yet.
+      return 0
     } finally {
       await connection.close()
     }

@@ -1,6 +1,6 @@
 import { PermanentError, RetryLaterError } from '@txbox/core'
-import { oneLine, within } from '@txbox/core/internal'
-import type { ChannelModel, ConsumeMessage } from 'amqplib'
+import { oneLine, pause, within } from '@txbox/core/internal'
+import type { Channel, ChannelModel, ConsumeMessage } from 'amqplib'
 import { reasonOf, replyCodeOf } from '../connection/reason-of.ts'
 import { isUnroutable } from './publishing-channel.ts'
 import { retryProperties } from './retried-message.ts'
@@ -18,6 +18,12 @@ const PAUSE_AFTER_OUTAGE_MS = 1000
 
 /** How long the broker may take to declare a queue. */
 const DECLARE_TIMEOUT_MS = 10_000
+
+/**
+ * How long a new queue is not used. RabbitMQ saves the names of its quorum queues half a second later: if it is killed before, a
+ * new queue is empty afterwards, whatever it has confirmed.
+ */
+const NEW_QUEUE_MS = 1000
 
 /** A retry that must wait outside of its queue. */
 export interface Retry {
@@ -105,11 +111,9 @@ export class RetryQueues {
     }
   }
 
-  /** On a channel of its own, because the broker closes the channel if it refuses. */
   async #declare(seconds: number): Promise<void> {
-    const channel = await this.#model.createChannel()
-    channel.on('error', () => undefined)
-    const declared = channel.assertQueue(this.#nameOf(seconds), {
+    const name = this.#nameOf(seconds)
+    const queue = {
       durable: true,
       arguments: {
         'x-queue-type': 'quorum',
@@ -119,9 +123,21 @@ export class RetryQueues {
         'x-dead-letter-strategy': 'at-least-once',
         'x-overflow': 'reject-publish',
       },
-    })
-    await within(declared, DECLARE_TIMEOUT_MS, (ms) => {
-      throw new RetryLaterError({ message: `RabbitMQ did not declare it within ${ms} ms` })
+    }
+    const exists = await this.#ask((channel) => channel.checkQueue(name)).then(
+      () => true,
+      () => false,
+    )
+    await this.#ask((channel) => channel.assertQueue(name, queue))
+    if (!exists) await pause(NEW_QUEUE_MS)
+  }
+
+  /** Asks on a channel of its own, because the broker closes the channel if it refuses. */
+  async #ask(request: (channel: Channel) => Promise<unknown>): Promise<void> {
+    const channel = await this.#model.createChannel()
+    channel.on('error', () => undefined)
+    await within(request(channel), DECLARE_TIMEOUT_MS, (ms) => {
+      throw new RetryLaterError({ message: `RabbitMQ did not answer within ${ms} ms` })
     })
     await channel.close()
   }
