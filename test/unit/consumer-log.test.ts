@@ -78,7 +78,7 @@ test.each(['at-least-once', 'at-most-once'] as const)(
     expect(errors.length).toBe(20)
     for (const id of ids) {
       const explanation = new RegExp(
-        String.raw`TypeError: no total of ${id} \(at placeOrder .*consumer-log\.test\.ts:\d+:\d+\)\)$`,
+        String.raw`no total of ${id} \(TypeError at placeOrder .*consumer-log\.test\.ts:\d+:\d+\)\)$`,
       )
       expect(errors.filter(({ text }) => explanation.test(text))).toMatchObject([
         { object: { event, id, error: expect.stringMatching(explanation) } },

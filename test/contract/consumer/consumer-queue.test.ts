@@ -164,7 +164,10 @@ test('C10 Q12 PermanentError, and the last attempt, make a dead letter of the qu
   ])
   const letters = await consumers.subject.queue.deadLetters.list()
   const errors = Object.fromEntries(letters.map(({ id, error }) => [id, error]))
-  expect(errors).toMatchObject({ [ids[0]!]: 'never', [ids[1]!]: 'always' })
+  expect(errors).toMatchObject({
+    [ids[0]!]: expect.stringMatching(/^never \(PermanentError at /),
+    [ids[1]!]: expect.stringMatching(/^always \(Error at /),
+  })
   expect(consumers.count('dead-lettered')).toBe(2)
   expect(await consumers.subject.size()).toBe(0)
 })

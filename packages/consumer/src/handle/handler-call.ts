@@ -50,6 +50,7 @@ export class HandlerCall {
   /** The result of the handler is ignored from now on. */
   giveUp(reason: unknown): void {
     if (this.isGivenUp) return
+    clearTimeout(this.#timer)
     this.#handlerAbort.abort(reason)
     this.#givenUp.abort(reason)
     // If the library hides its connection, the transaction may still run. Deliveries that have left may wait for their retry.

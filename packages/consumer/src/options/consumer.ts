@@ -13,8 +13,9 @@ export interface ConsumerContext extends InboxContext {
   readonly localRetries: number
   /**
    * Settles the delivery: as failed if `error` is passed, and as handled otherwise. The method works with
-   * `acknowledge: 'manual'`, and in batches that are handled at least once. The first call counts. In all other modes the
-   * method does nothing, because the handler's promise settles the delivery.
+   * `acknowledge: 'manual'`, and in batches that are handled at least once. The first call counts.
+   *
+   * @throws {InvalidOptionError} in all other modes, because the handler's promise settles the delivery.
    *
    * @param elapsedMs the time that the work took, for the event `handled`. @default the time since the handler was called
    */
@@ -51,7 +52,11 @@ export interface ConsumerEvents<M = InboxMessage> {
   retried: MessageEvent<M> & { readonly error: unknown; readonly delayMs: number; readonly local: boolean }
   /** The message cannot be handled, or has failed too often. The message is now a dead letter. */
   'dead-lettered': MessageEvent<M> & { readonly error: unknown }
-  /** At most once: the message has failed after it was accepted, and is not delivered again. */
+  /**
+   * At most once: the message has failed after it was accepted, and is not delivered again. Or the connection broke while the
+   * source accepted the message: the handler was not called, and the message is delivered again only if the source had not
+   * received the acceptance.
+   */
   dropped: MessageEvent<M> & { readonly error: unknown }
   /**
    * The source, the database, the dedup store or the publisher of dead letters cannot be reached or used. No message is at fault,

@@ -18,6 +18,8 @@ export class HeldDelivery {
   attempts: number
   /** Whether the source has settled the delivery, possibly in the handler's transaction or before the handler was called. */
   isSettled = false
+  /** Whether the delivery is accepted before the handler is called. If the connection breaks now, the message may be gone. */
+  isAccepting = false
   /** Whether the source has reported that another consumer may have received the message. */
   isExpired = false
   /** Whether the broker has taken back the delivery. */
@@ -118,6 +120,22 @@ export class HeldDelivery {
     if (this.#interruption !== undefined) return
     this.#interruption = reason
     this.#endWait()?.reject(reason)
+  }
+
+  /**
+   * Accepts the delivery before the handler is called. If it is lost meanwhile, nobody knows whether the source has received the
+   * acceptance, so the delivery counts as settled.
+   */
+  async acceptFirst(): Promise<void> {
+    this.isAccepting = true
+    try {
+      await this.delivery.accept()
+    } catch (error) {
+      this.isAccepting = false
+      throw error
+    }
+    this.heartbeat?.stop()
+    this.isSettled = true
   }
 
   /** Settles the delivery. A settlement that fails is reported: the source delivers the message again. */

@@ -48,7 +48,9 @@ export function loggedEvents<Events extends { error: { error: unknown } }>(
   const log = ({ level, object, text }: LogLine): void => {
     if (logger === undefined || logger === false) return
     try {
-      logger[level]?.(object, text)
+      const written: unknown = logger[level]?.(object, text)
+      // A method that is asynchronous against its type must not end the process by a rejection.
+      if (written !== undefined) Promise.resolve(written).catch(() => undefined)
     } catch {
       // The logger itself failed, so the error cannot be reported.
     }

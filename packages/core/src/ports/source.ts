@@ -161,12 +161,12 @@ export interface Delivery<P = unknown> {
    * Rejects a message that can never be handled: it moves to the place where the broker keeps rejected messages.
    *
    * @param how `error` is the reason, which is kept with the message where that is possible. `deliveries` is the number of
-   *   deliveries as the consumer has counted them.
+   *   deliveries as the consumer has counted them. @default the `deliveries` of this delivery
    * @throws {PermanentError} when the place refuses this message for good. The delivery remains unsettled.
    * @throws {RetryLaterError | BrokerUnavailableError} when the place refuses the message for now. The delivery remains unsettled,
    *   and the consumer rejects it again after a pause.
    */
-  reject(how: { readonly error: unknown; readonly deliveries: number }): Promise<void>
+  reject(how: { readonly error: unknown; readonly deliveries?: number | undefined }): Promise<void>
   /** Extends the lease to `leaseMs` from now. Present if the source has the trait `leaseMs`. */
   extend?(leaseMs: number): Promise<void>
   /**

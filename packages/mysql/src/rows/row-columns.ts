@@ -1,13 +1,9 @@
 /* The types of MySQL and MariaDB have attributes in the catalog; those of PostgreSQL have names and modifiers. */
-import type { VersionRange } from '@txbox/core/ports'
-import { binaryRange, decimalRange, type ColumnKind, type Row, type TableColumn } from '@txbox/sql/stores'
+import { mysqlVersionRange } from '@txbox/core/internal'
+import type { ColumnKind, Row, TableColumn } from '@txbox/sql/stores'
 import { columns } from '../connection/columns.ts'
 import { quotedColumn } from '../connection/identifiers.ts'
 import { rowStatements } from './row-statements.ts'
-
-const BITS: Readonly<Record<string, bigint>> = {
-  ...{ tinyint: 8n, smallint: 16n, mediumint: 24n, int: 32n, bigint: 64n },
-}
 
 const TEXTS = /text|char|enum|set|date|time|year|json/
 
@@ -25,16 +21,9 @@ export interface MysqlColumn extends TableColumn {
 export function tableColumn(row: Row): MysqlColumn {
   const type = columns.text(row, 'type').toLowerCase()
   const kind = columns.flag(row, 'is_json') ? 'json' : (KINDS[type] ?? (TEXTS.test(type) ? 'text' : 'bytes'))
-  return { name: columns.key(row, 'name'), type, kind, range: rangeOf(row, type) }
-}
-
-function rangeOf(row: Row, type: string): VersionRange | undefined {
-  const declared = columns.text(row, 'declared').toLowerCase()
-  const isUnsigned = declared.includes('unsigned')
-  const bits = BITS[type]
-  if (bits !== undefined) return binaryRange(declared, bits, isUnsigned)
-  if (type !== 'decimal') return undefined
-  return decimalRange(declared, columns.number(row, 'digits'), columns.number(row, 'scale'), isUnsigned)
+  const size = { precision: columns.number(row, 'digits'), scale: columns.number(row, 'scale') }
+  const range = mysqlVersionRange(type, columns.text(row, 'declared'), size)
+  return { name: columns.key(row, 'name'), type, kind, range }
 }
 
 /** The expression by which a column is read. */

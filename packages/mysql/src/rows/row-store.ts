@@ -49,13 +49,15 @@ export class MysqlRowStore implements RowStore {
   readonly update: RowStore['update'] = async (session, row, { set, to, condition }) => {
     const parts = { ...partsOf(row, condition), set: quotedNames(row, set) }
     const values = [...plain(set), written(to), ...plain(row.key), ...valuesOf(condition)]
-    return { count: (await run(session, row, 'update', rowStatements.update(parts), values)).affected }
+    return {
+      count: (await run(session, at(row, condition), 'update', rowStatements.update(parts), values)).affected,
+    }
   }
 
   readonly delete: RowStore['delete'] = async (session, row, condition) => {
     const values = [...plain(row.key), ...valuesOf(condition)]
     const text = rowStatements.delete(partsOf(row, condition))
-    return (await run(session, row, 'delete', text, values)).affected
+    return (await run(session, at(row, condition), 'delete', text, values)).affected
   }
 
   readonly insertOrUpdate: RowStore['insertOrUpdate'] = async (
@@ -75,7 +77,7 @@ export class MysqlRowStore implements RowStore {
       ...[...key, ...holding, written(to)],
     ]
     const text = rowStatements.insertOrUpdate(parts)
-    const { affected, insertId } = await run(session, row, 'insertOrUpdate', text, values)
+    const { affected, insertId } = await run(session, at(row, condition), 'insertOrUpdate', text, values)
     if (affected === 2) return true
     const mark = insertId ?? (await this.#mark(session, row))
     if (mark === OTHER_ROW) throw collides(row)
@@ -86,7 +88,7 @@ export class MysqlRowStore implements RowStore {
     // The values of a time stand before those of the key: they belong to what is read.
     const values = condition.is === 'older' ? verdictValues(condition) : []
     const text = rowStatements.look(partsOf(row, condition))
-    const { rows } = await run(session, row, 'look', text, [...values, ...plain(row.key)])
+    const { rows } = await run(session, at(row, condition), 'look', text, [...values, ...plain(row.key)])
     return rows.map((each) => {
       if (!columns.has(each, 'found')) return null
       return condition.is === 'older' ? columns.text(each, 'found') : columns.key(each, 'found')
@@ -95,7 +97,7 @@ export class MysqlRowStore implements RowStore {
 
   readonly refusalOf: RowStore['refusalOf'] = async (session, row, condition) => {
     const text = rowStatements.refusal(partsOf(row, condition))
-    const { rows } = await run(session, row, 'refusal', text, insertableValues(condition))
+    const { rows } = await run(session, at(row, condition), 'refusal', text, insertableValues(condition))
     return columns.text(rows[0], 'found')
   }
 
@@ -107,8 +109,9 @@ export class MysqlRowStore implements RowStore {
       if (known.length === 0) throw noTable(row)
       const expressions = known.map((column, n) => `${expressionOf(column)} as c${n}`)
       const values = [...tableNames(row.doing, row.table), ...plain(row.key)]
-      const { rows } = await run(
-        ...([session, row, 'read', rowStatements.read({ table, key }, expressions, locked), values] as const),
+      const text = rowStatements.read({ table, key }, expressions, locked)
+      const { rows } = await this.#catalog.forgettingOnError(row.table, () =>
+        run(session, row, 'read', text, values),
       )
       const isCurrent = rows.every((each) => columns.number(each, 'columns') === known.length)
       if (!isCurrent && reads < READS) continue
@@ -148,9 +151,19 @@ export class MysqlRowStore implements RowStore {
   }
 }
 
+/** What a statement does, for error messages. */
+interface At {
+  readonly doing: string
+  readonly column?: string
+}
+
+function at({ doing }: UserRow, { column }: RowCondition): At {
+  return { doing, column }
+}
+
 async function run(
   session: Session,
-  { doing }: Pick<UserRow, 'doing'>,
+  { doing, column }: At,
   statement: keyof typeof rowStatements,
   text: string,
   values: readonly Value[],
@@ -159,7 +172,7 @@ async function run(
   try {
     result = await execute(session, doing, text, values)
   } catch (error) {
-    throw explainWrongName(error, { doing, statement }, isWrongName)
+    throw explainWrongName(error, { doing, statement, column }, isWrongName)
   }
   if (result.inTransaction !== false) return result
   throw new NotInTransactionError(

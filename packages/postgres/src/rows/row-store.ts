@@ -44,14 +44,16 @@ export class PostgresRowStore implements RowStore {
   readonly update: RowStore['update'] = async (session, row, { set, to, condition }) => {
     const parts = { ...partsOf(row, condition), set: quotedNames(row, set) }
     const values = [...plain(set), written(to), ...plain(row.key), ...valuesOf(row, condition)]
-    const rows = await run(session, row, 'update', rowStatements.update(parts), values)
+    const rows = await run(session, at(row, condition), 'update', rowStatements.update(parts), values)
     const found = rows[0]?.['found']
     return { count: rows.length, ...(typeof found === 'string' && { found }) }
   }
 
   readonly delete: RowStore['delete'] = async (session, row, condition) => {
     const values = [...plain(row.key), ...valuesOf(row, condition)]
-    return (await run(session, row, 'delete', rowStatements.delete(partsOf(row, condition)), values)).length
+    return (
+      await run(session, at(row, condition), 'delete', rowStatements.delete(partsOf(row, condition)), values)
+    ).length
   }
 
   readonly insertOrUpdate: RowStore['insertOrUpdate'] = async (
@@ -72,7 +74,7 @@ export class PostgresRowStore implements RowStore {
     ]
     try {
       const text = rowStatements.insertOrUpdate(parts)
-      return (await run(session, row, 'insertOrUpdate', text, values)).length > 0
+      return (await run(session, at(row, condition), 'insertOrUpdate', text, values)).length > 0
     } catch (error) {
       throw isNotUnique(error) ? notUnique(row.doing, error) : error
     }
@@ -80,13 +82,19 @@ export class PostgresRowStore implements RowStore {
 
   readonly look: RowStore['look'] = async (session, row, condition) => {
     const values = [...plain(row.key), ...(condition.is === 'older' ? valuesOf(row, condition) : [])]
-    const rows = await run(session, row, 'look', rowStatements.look(partsOf(row, condition)), values)
+    const rows = await run(
+      session,
+      at(row, condition),
+      'look',
+      rowStatements.look(partsOf(row, condition)),
+      values,
+    )
     return rows.map(({ found }) => found as string | null)
   }
 
   readonly refusalOf: RowStore['refusalOf'] = async (session, row, condition) => {
     const text = rowStatements.refusal(partsOf(row, condition))
-    const rows = await run(session, row, 'refusal', text, valuesOf(row, condition))
+    const rows = await run(session, at(row, condition), 'refusal', text, valuesOf(row, condition))
     return rows[0]!['found'] as string
   }
 
@@ -98,7 +106,9 @@ export class PostgresRowStore implements RowStore {
       if (columns.length === 0) throw noTable(row)
       const expressions = columns.map((column, n) => `${expressionOf(column)} as c${n}`)
       const text = rowStatements.read({ table, key }, expressions, locked)
-      const rows = await run(session, row, 'read', text, [...plain(row.key), table])
+      const rows = await this.#catalog.forgettingOnError(table, () =>
+        run(session, row, 'read', text, [...plain(row.key), table]),
+      )
       const isCurrent = rows.every((each) => Number(each['columns']) === columns.length)
       if (!isCurrent && reads < READS) continue
       return rows.map((each) =>
@@ -110,9 +120,19 @@ export class PostgresRowStore implements RowStore {
   }
 }
 
+/** What a statement does, for error messages. */
+interface At {
+  readonly doing: string
+  readonly column?: string
+}
+
+function at({ doing }: UserRow, { column }: RowCondition): At {
+  return { doing, column }
+}
+
 async function run(
   session: Session,
-  { doing }: Pick<UserRow, 'doing'>,
+  { doing, column }: At,
   statement: keyof typeof rowStatements,
   text: string,
   values: readonly unknown[],
@@ -120,7 +140,7 @@ async function run(
   try {
     return (await execute(session, doing, text, values)).rows
   } catch (error) {
-    throw explainWrongName(error, { doing, statement }, isWrongName)
+    throw explainWrongName(error, { doing, statement, column }, isWrongName)
   }
 }
 

@@ -1,7 +1,7 @@
 import { InvalidMessageError, type Delivery, type InboxMessage, type ReceivedMessage } from '@txbox/core'
 import { LazyAbort } from '@txbox/core/internal'
 import type { ConsumeMessage } from 'amqplib'
-import type { Death, DeadLetterExchange } from './dead-letter-exchange.ts'
+import type { DeadLetterExchange } from './dead-letter-exchange.ts'
 import { fromRabbitmq, identityOf } from './from-rabbitmq.ts'
 import { KEY_HEADER } from '../publish/outgoing-message.ts'
 import type { RestoredMessage } from './retried-message.ts'
@@ -23,6 +23,7 @@ type Postponement = Parameters<NonNullable<Delivery['postpone']>>[0]
 
 /** @returns how the delivery is to be settled then. `undefined` if the message cannot wait outside of its queue now. */
 export type WaitsElsewhere = (raw: ConsumeMessage, how: Postponement) => Promise<Acknowledgement | undefined>
+type Rejection = Parameters<Delivery['reject']>[0]
 
 /**
  * The header in which a quorum queue counts the earlier deliveries of a message. On a first delivery, the header comes from
@@ -112,10 +113,10 @@ export class BrokerDelivery<P> implements Delivery<P> {
     return this.#once(counted ? 'requeue' : 'requeue-uncounted')
   }
 
-  async reject(death: Death): Promise<void> {
+  async reject({ error, deliveries = this.deliveries }: Rejection): Promise<void> {
     const isOpen = this.#settled === undefined && !this.#lost.isAborted
     if (this.#deadLetters === undefined || !isOpen) return this.#once('reject')
-    await this.#deadLetters.take(this.#raw, death)
+    await this.#deadLetters.take(this.#raw, { error, deliveries })
     await this.#once('ack')
   }
 

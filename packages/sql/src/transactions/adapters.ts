@@ -116,6 +116,11 @@ export interface DriverAdapter<H = unknown> {
    */
   recognises(handle: unknown): handle is H
   /**
+   * Returns the kind of database that the handle is connected to. Absent if the driver is for one kind only; `undefined` if the
+   * handle does not show it.
+   */
+  readonly engineOf?: (handle: H) => Engine | undefined
+  /**
    * Returns an object that identifies the connection or its transaction: a handle may be a proxy that several
    * transactions share. Absent if the result of `monitor`, or the handle itself, is such an object.
    */

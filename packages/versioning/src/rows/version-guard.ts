@@ -7,6 +7,7 @@ import {
 import { OptionChecker, oneLine } from '@txbox/core/internal'
 import { sql, type Transaction } from 'kysely'
 import type { Upsert } from './dialect.ts'
+import { assertFits } from './column-range.ts'
 import { KeyedRow } from './keyed-row.ts'
 import type { Named, NewRow, RowKey, TableOf, VersionColumn } from './table-options.ts'
 import { timeStatements } from './time-statements.ts'
@@ -99,6 +100,7 @@ async function guard(options: CheckedOptions, tx: object, message: unknown): Pro
       `${row.doing}: the guard must run in a transaction, not on a root. Nothing was written. Pass the handler's transaction.`,
     )
   }
+  await assertFits(row, column, version)
   const at = sql`${row.dialect.version(version)}`
   const newer = row.dialect.isBelow(sql.ref(`${row.table}.${column}`), version)
   const upsert: Upsert | undefined = insert && {
