@@ -1,4 +1,4 @@
-import type { ConsumeMessage, Options } from 'amqplib'
+import type { ConsumeMessage, GetMessage, Options } from 'amqplib'
 import { expect, onTestFinished, test } from 'vitest'
 import {
   createConsumer,
@@ -200,7 +200,7 @@ test('C11 a delay that is longer than that of the last retry queue passes throug
   )
   // The same as after `x-message-ttl` of the queue for an hour, with 900 ms to go.
   const waiting = await broker.channel.get(`${queue}.txbox-retry-1`, { noAck: true })
-  const { content, properties } = waiting as ConsumeMessage
+  const { content, properties } = waiting as GetMessage
   const headers = { ...properties.headers, 'txbox-retry-rest-ms': 900, 'txbox-retry-deliveries': 4 }
   const sentAt = performance.now()
   await send(`${queue}.txbox-retry-1`, { ...properties, headers })
