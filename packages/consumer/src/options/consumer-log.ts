@@ -18,8 +18,12 @@ export interface ConsumerLog {
    *   recognized.
    */
   started(source: string, isPoisonUnbounded: boolean): void
-  /** @param text one sentence about a setting of the server that weakens the guarantee of a dedup store. */
-  warned(text: string): void
+  /**
+   * @param text about a setting of a server that weakens the guarantee of a dedup store, or that a source needs.
+   * @param event the event in the log.
+   */
+  warned(text: string, event: 'dedup-store' | 'source'): void
+  receivesAgain(source: string, outageMs: number): void
   /** Logs the counts of repeated lines, and then that the consumer has stopped. */
   stopped(): void
 }
@@ -38,8 +42,13 @@ export function consumerLog(name: string, logger: Logger | false | undefined): C
       const text = `${who}: ${source} does not count deliveries, so a message that crashes its process is delivered again without limit.`
       logged.write({ level: 'warn', object: { event: 'uncounted', source }, text })
     },
-    warned(text) {
-      logged.write({ level: 'warn', object: { event: 'dedup-store' }, text: `${who}: ${text}` })
+    warned(text, event) {
+      logged.write({ level: 'warn', object: { event }, text: `${who}: ${text}` })
+    },
+    receivesAgain(source, outageMs) {
+      logged.over('unavailable')
+      const text = `${who} receives again from ${source}, after ${readableDuration(outageMs)}.`
+      logged.write({ level: 'info', object: { event: 'available', source, outageMs }, text })
     },
     stopped: () => logged.stopped(`${who} has stopped.`),
   }
