@@ -71,14 +71,14 @@ test.each(['at-least-once', 'at-most-once'] as const)(
     )
     const event = delivery === 'at-most-once' ? 'dropped' : 'dead-lettered'
     await until(
-      () => subject.heard(event).length === 20,
+      async () => subject.heard(event).length === 20,
       () => JSON.stringify(lines),
     )
     const errors = lines.filter(({ level }) => level === 'error')
     expect(errors.length).toBe(20)
     for (const id of ids) {
       const explanation = new RegExp(
-        String.raw`TypeError: no total of ${id} \(at placeOrder .*consumer-log\.test\.ts:\d+:\d+\)\)$`,
+        String.raw`no total of ${id} \(TypeError at placeOrder .*consumer-log\.test\.ts:\d+:\d+\)\)$`,
       )
       expect(errors.filter(({ text }) => explanation.test(text))).toMatchObject([
         { object: { event, id, error: expect.stringMatching(explanation) } },

@@ -122,7 +122,7 @@ export class HeldDeliveries {
   #lose(held: HeldDelivery): void {
     held.isTakenBack = true
     held.call?.deliveryLost()
-    if (held.isSettled || !this.#held.has(held)) return
+    if (held.isSettled || held.isAccepting || !this.#held.has(held)) return
     this.#settings.log.events.emit('lost', held.about)
     // The source has not counted the attempts for which the consumer held the delivery.
     this.remembered.remember(held.message, held.attempts)

@@ -96,6 +96,12 @@ export interface ReceivedMessage extends MessageIdentity {
 export interface Delivery<P = unknown> {
   readonly message: InboxMessage<P>
   /**
+   * Returns the message as it was received, in objects that no handler has had: decoded again. The consumer calls this method
+   * before each attempt but the first. Without this method, the consumer copies the plain objects, arrays and bytes of
+   * `message` before the first attempt, and shares all other objects between the attempts.
+   */
+  decodeAgain?(): InboxMessage<P>
+  /**
    * The message as it was received, whatever a handler has changed in `message` since. A dead letter that the consumer publishes
    * has these bytes, this content type and encoding, and these headers. Without `body`, the dead letter has `message` as it is
    * then, with a payload that the consumer has encoded again: as JSON, text or bytes.
@@ -139,12 +145,12 @@ export interface Delivery<P = unknown> {
    * Rejects a message that can never be handled: it moves to the place where the broker keeps rejected messages.
    *
    * @param how `error` is the reason, which is kept with the message where that is possible. `deliveries` is the number of
-   *   deliveries as the consumer has counted them.
+   *   deliveries as the consumer has counted them. @default the `deliveries` of this delivery
    * @throws {PermanentError} when the place refuses this message for good. The delivery remains unsettled.
    * @throws {RetryLaterError | BrokerUnavailableError} when the place refuses the message for now. The delivery remains unsettled,
    *   and the consumer rejects it again after a pause.
    */
-  reject(how: { readonly error: unknown; readonly deliveries: number }): Promise<void>
+  reject(how: { readonly error: unknown; readonly deliveries?: number | undefined }): Promise<void>
   /** Extends the lease to `leaseMs` from now. Present if the source has the trait `leaseMs`. */
   extend?(leaseMs: number): Promise<void>
   /**

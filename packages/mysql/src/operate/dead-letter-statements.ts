@@ -70,7 +70,7 @@ function forUpdate(engine: ServerTraits['engine']): string {
   return engine === 'mysql' ? 'for update of d' : 'for update'
 }
 
-const MESSAGE = `cast(d.place as char) as place, cast(d.shard as char) as shard, d.deliver_at is not null as scheduled,
+const MESSAGE = `cast(d.place as char) as place, cast(d.shard as char) as shard, cast(d.deliver_at is not null as char) as scheduled,
   ${['id', 'topic', 'type', 'key', 'content_type', 'correlation_id', 'error'].map(binary).join(', ')},
   cast(d.attempts as char) as attempts, ${microseconds('d.created_at')} as created_at`
 const WAITING = `${MESSAGE}, d.order_key as order_key, ${microseconds('d.due_at')} as due_at`
@@ -193,7 +193,7 @@ straight_join ${parked} as p force index (primary) on p.place = j.place`,
     redrive: `
 update json_table(?, '$[*]' columns (place bigint unsigned path '$[0]', first tinyint path '$[1]')) as j
 straight_join ${parked} as p force index (primary) on p.place = j.place
-set p.dead_at = null, p.attempts = 0,${isQueue ? ' p.timeouts = 0,' : ''}
+set p.dead_at = null, p.redriven_at = utc_timestamp(6), p.attempts = 0,${isQueue ? ' p.timeouts = 0,' : ''}
   p.order_key = case when p.deliver_at is null then cast(p.\`key\` as binary) end,
   p.due_at = case when j.first then utc_timestamp(6) end
 where p.dead_at is not null`,

@@ -1,7 +1,7 @@
 import { InvalidMessageError, type Delivery, type InboxMessage, type ReceivedMessage } from '@txbox/core'
 import { LazyAbort } from '@txbox/core/internal'
 import type { ConsumeMessage } from 'amqplib'
-import type { Death, DeadLetterExchange } from './dead-letter-exchange.ts'
+import type { DeadLetterExchange } from './dead-letter-exchange.ts'
 import { fromRabbitmq, identityOf } from './from-rabbitmq.ts'
 import { KEY_HEADER } from '../publish/outgoing-message.ts'
 
@@ -17,6 +17,8 @@ export type Acknowledgement =
   | 'requeue-uncounted'
   | 'return'
   | 'return-uncounted'
+
+type Rejection = Parameters<Delivery['reject']>[0]
 
 /**
  * The header in which a quorum queue counts the earlier deliveries of a message. On a first delivery, the header comes from
@@ -85,6 +87,10 @@ export class BrokerDelivery<P> implements Delivery<P> {
     this.#lost.onAbort(listener)
   }
 
+  decodeAgain(): InboxMessage<P> {
+    return withOwnBytes(fromRabbitmq<P>(this.#raw))
+  }
+
   /** Counts the deliveries of the channel. */
   get tag(): number {
     return this.#raw.fields.deliveryTag
@@ -103,10 +109,10 @@ export class BrokerDelivery<P> implements Delivery<P> {
     return this.#once(counted ? 'requeue' : 'requeue-uncounted')
   }
 
-  async reject(death: Death): Promise<void> {
+  async reject({ error, deliveries = this.deliveries }: Rejection = { error: undefined }): Promise<void> {
     const isOpen = this.#settled === undefined && !this.#lost.isAborted
     if (this.#deadLetters === undefined || !isOpen) return this.#once('reject')
-    await this.#deadLetters.take(this.#raw, death)
+    await this.#deadLetters.take(this.#raw, { error, deliveries })
     await this.#once('ack')
   }
 
