@@ -1,6 +1,7 @@
 import { EventListeners } from './event-listeners.ts'
 import type { Logger, LogLevel } from './logger.ts'
 import { readableDuration } from '../text/readable-duration.ts'
+import { visible } from '../text/one-line.ts'
 import { readableNumber } from '../text/readable-number.ts'
 import { RepeatedTrouble } from './repeated-trouble.ts'
 
@@ -48,7 +49,7 @@ export function loggedEvents<Events extends { error: { error: unknown } }>(
   const log = ({ level, object, text }: LogLine): void => {
     if (logger === undefined || logger === false) return
     try {
-      logger[level]?.(object, text)
+      logger[level]?.(withVisibleTexts(object), text)
     } catch {
       // The logger itself failed, so the error cannot be reported.
     }
@@ -82,6 +83,19 @@ export function loggedEvents<Events extends { error: { error: unknown } }>(
       ran(false, 'stopped', text, about)
     },
   }
+}
+
+/** Ids, keys and topics come from outside: a logger that writes texts as they are must not obey them. */
+function withVisibleTexts(object: object): object {
+  return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, withVisible(value)]))
+}
+
+function withVisible(value: unknown): unknown {
+  if (typeof value === 'string') return visible(value)
+  if (Array.isArray(value)) return value.map(withVisible)
+  const isPlain =
+    typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
+  return isPlain ? withVisibleTexts(value) : value
 }
 
 function repeated(line: LogLine, times: number, withinMs: number): LogLine {
