@@ -30,6 +30,8 @@ export class PostgresEngine implements DatabaseEngine {
       // A standby that was held back can still find the log that it has missed.
       'wal_keep_size=256MB',
       'max_wal_senders=4',
+      // Debezium reads the log.
+      'wal_level=logical',
       'wal_retrieve_retry_interval=100ms',
     ]
   }

@@ -278,7 +278,7 @@ onEachKind(target, (kind) => {
       try {
         const session = (await ports.bind(transaction.tx)) as MysqlSession
         session.server = { ...session.server, maxStatementBytes }
-        const results = await ports.inbox.claimBatch(session, some, { times: false })
+        const results = await ports.inbox.claimBatch(session, some)
         await transaction.commit()
         return results.map(({ status }) => status)
       } catch (error) {
@@ -307,7 +307,7 @@ onEachKind(target, (kind) => {
     const transaction = await root.begin()
     const session = (await ports.bind(transaction.tx)) as MysqlSession
     session.server = { ...session.server, maxStatementBytes: 3000 }
-    const results = await ports.inbox.claimBatch(session, claims, { times: false, inFlight: 'report' })
+    const results = await ports.inbox.claimBatch(session, claims, { inFlight: 'report' })
     expect(results.map(({ status }) => status)).toEqual([...Array<string>(19).fill('won'), 'in-flight'])
     await transaction.commit()
     await winner.rollback()
@@ -328,9 +328,7 @@ onEachKind(target, (kind) => {
       const transaction = await root.begin()
       const session = (await ports.bind(transaction.tx)) as MysqlSession
       session.server = { ...session.server, maxStatementBytes: 3000 }
-      const claimed = ports.inbox
-        .claimBatch(session, claims, { times: false })
-        .catch((error: unknown) => error)
+      const claimed = ports.inbox.claimBatch(session, claims).catch((error: unknown) => error)
       const ended = target.exec(transaction.tx, 'commit')
       const outcome = await claimed
       await ended

@@ -54,3 +54,35 @@ test('C11 RetryLaterError is no warning; a failure is one, a dead letter an erro
   expect(levelOf(/Message never is a dead letter/)).toEqual(['error'])
   expect(JSON.stringify(lines)).not.toContain('swordfish')
 })
+
+test.each(['at-least-once', 'at-most-once'] as const)(
+  'N1 each message that is not handled any more has a line with the class of its error and its first own frame: %s',
+  async (delivery) => {
+    const { logger, lines } = recordingLogger()
+    const source = new MemorySource()
+    const ids = Array.from({ length: 20 }, (_, n) => `m${n}`)
+    for (const id of ids) source.send(id)
+    const subject = await ConsumerUnderTest.started(
+      source,
+      function placeOrder({ id }) {
+        throw new TypeError(`no total of ${id}`)
+      },
+      { logger, delivery, retry: { attempts: 1, delayMs: () => 1 } },
+    )
+    const event = delivery === 'at-most-once' ? 'dropped' : 'dead-lettered'
+    await until(
+      async () => subject.heard(event).length === 20,
+      () => JSON.stringify(lines),
+    )
+    const errors = lines.filter(({ level }) => level === 'error')
+    expect(errors.length).toBe(20)
+    for (const id of ids) {
+      const explanation = new RegExp(
+        String.raw`no total of ${id} \(TypeError at placeOrder .*consumer-log\.test\.ts:\d+:\d+\)\)$`,
+      )
+      expect(errors.filter(({ text }) => explanation.test(text))).toMatchObject([
+        { object: { event, id, error: expect.stringMatching(explanation) } },
+      ])
+    }
+  },
+)

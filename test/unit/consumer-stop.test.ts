@@ -201,7 +201,7 @@ test('C23 N1 stop keeps the time limit although the source does not close, and r
   expect(await stopTime(subject, 2000)).toBeLessThanOrEqual(2100)
   expect(subject.heard('error').map(({ error }) => String(error))).toEqual([
     expect.stringContaining(
-      'memory orders did not close within the time limit of stop. Deliveries that it has not taken back: 1.',
+      'memory orders did not close within the time limit of stop. Deliveries that it has not taken back: 1 (a).',
     ),
   ])
 })

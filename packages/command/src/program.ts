@@ -6,7 +6,7 @@ import { doctorCommand } from './doctor-command.ts'
 import { gcCommand } from './gc-command.ts'
 import { migrateCommand } from './migrate-command.ts'
 import type { Installation } from './installation.ts'
-import { interval, port, retention, seconds, wholeNumber } from './option-values.ts'
+import { interval, minutes, port, retention, seconds, wholeNumber } from './option-values.ts'
 import { readVersion } from './read-version.ts'
 import { relayCommand } from './relay-command.ts'
 import { statusCommand } from './status-command.ts'
@@ -130,7 +130,7 @@ function addStatus(program: Command, installation: Installation): void {
       'show the backlog, parked messages, dead letters, relays and their leases, the inbox, the last collection',
     )
     .option('--watch [seconds]', 'refresh at this interval, until Ctrl-C (default: 2)', seconds)
-    .addHelpText('after', examples(installation, 'status', 'status --watch', 'status --json | jq .oldestMs'))
+    .addHelpText('after', examples(installation, 'status', 'status --watch', 'status --json | jq .oldestDue'))
     .action(statusCommand)
 }
 
@@ -202,6 +202,12 @@ function addDoctor(program: Command, installation: Installation): void {
   withPublisher(withDatabase(program, 'doctor', installation), false)
     .description(
       'check server, tables, traffic and publisher, and say what to do; fails if there is a problem',
+    )
+    .option(
+      '--oldest-due <minutes>',
+      'report a problem if a message has been due for longer than this without being delivered',
+      minutes,
+      10,
     )
     .option(
       '--long-transaction-ms <ms>',

@@ -1,5 +1,5 @@
 import { PermanentError, type Delivery } from '@txbox/core'
-import { Deadline, within } from '@txbox/core/internal'
+import { Deadline, oneLine, within } from '@txbox/core/internal'
 import type { ConsumerFigures } from './options/consumer.ts'
 import type { ConsumerSettings } from './options/consumer-settings.ts'
 import { ConsumerStoppedError } from './errors/errors.ts'
@@ -43,7 +43,13 @@ export class ConsumerRun {
     const outage = new Outage()
     const held = new HeldDeliveries(settings)
     const { batch, concurrency } = settings
-    const permits = new Permits(concurrency, outage, () => held.wake())
+    const permits = new Permits(
+      concurrency,
+      outage,
+      () => held.wake(),
+      () => held.unhandled.isBlocked,
+    )
+    held.unhandled.whenUnblocked = () => permits.unblocked()
     const handling = new Handling(settings, permits, signal)
     this.permits = permits
     this.#settings = settings
@@ -94,6 +100,7 @@ export class ConsumerRun {
     this.#intake.stopReceiving()
     this.#stopping.abort(stopped)
     for (const held of this.#held.all) held.interrupt(stopped)
+    this.#turns.stop?.()
     const isEmpty = this.#held.until(() => this.#held.size === 0)
     await this.#givesUp.waitFor(isEmpty)
     for (const { call } of this.#held.all) call?.giveUp(stopped)
@@ -104,7 +111,10 @@ export class ConsumerRun {
     clearInterval(this.#slowTimer)
   }
 
-  /** Closes the source within the time limit of `stop`. The deliveries that are left become `lost`. */
+  /**
+   * Closes the source within the time limit of `stop`. The deliveries that are left become `lost`, except those that a
+   * transaction without an end has settled: an error reports them.
+   */
   async #close(isEmpty: Promise<void>): Promise<void> {
     const { source, log } = this.#settings
     const disconnecting = new AbortController()
@@ -114,8 +124,11 @@ export class ConsumerRun {
     let isClosed = false
     void closed.then(() => (isClosed = true))
     await within(Promise.all([closed, isEmpty]), GRACE_MS, () => undefined)
-    if (!isClosed)
-      log.events.emit('error', { error: unclosed(source.name, this.#held.size), source: source.name })
+    // The source is closed, so that an extension would have no effect.
+    for (const { heartbeat } of this.#held.all) heartbeat?.stop()
+    const left = this.#held.all.filter(({ isTakenBack }) => !isTakenBack)
+    if (isClosed && left.length === 0) return
+    log.events.emit('error', { error: unsettled(source.name, isClosed, left), source: source.name })
   }
 
   /**
@@ -168,9 +181,15 @@ export class ConsumerRun {
   }
 }
 
-function unclosed(source: string, left: number): Error {
+function unsettled(source: string, isClosed: boolean, left: readonly HeldDelivery[]): Error {
+  const ids = left.slice(0, 5).map(({ message }) => oneLine(message.id))
+  const more = left.length > ids.length ? ` and ${left.length - ids.length} more` : ''
+  const which = ids.length === 0 ? '' : ` (${ids.join(', ')}${more})`
+  const what = isClosed
+    ? `Work on messages of ${source} has not ended within the time limit of stop: the database may not answer.`
+    : `The source ${source} did not close within the time limit of stop.`
   return new Error(
-    `The source ${source} did not close within the time limit of stop. Deliveries that it has not taken back: ${left}. Their ` +
-      'messages are delivered again, at the latest when their leases or the connection end.',
+    `${what} Deliveries that it has not taken back: ${left.length}${which}. Their messages are delivered again, at the latest ` +
+      'when their leases or the connection end, unless their transactions have committed.',
   )
 }

@@ -46,6 +46,7 @@ export type {
   OutboxMessage,
   PublishResult,
   Publisher,
+  ReceivedMessage,
   RetryPolicy,
   RunOutcome,
   RunsMessages,

@@ -41,8 +41,15 @@ export type {
 } from './messages/messages.ts'
 export type { DeadLetter, DeadLetterFilter, DeadLetterPage } from './ports/dead-letter-store.ts'
 export type { Session } from './ports/session.ts'
-export type { InboxContext, RunOutcome, RunsMessages } from './messages/runs-messages.ts'
-export type { DeadLettered, Delivery, OpenSource, Source, SourceTraits } from './ports/source.ts'
+export type { InboxContext, RunOutcome, RunsMessages, RunsMessagesOptions } from './messages/runs-messages.ts'
+export type {
+  DeadLettered,
+  Delivery,
+  OpenSource,
+  ReceivedMessage,
+  Source,
+  SourceTraits,
+} from './ports/source.ts'
 export type { PublishOptions, PublishResult, Publisher } from './ports/publisher.ts'
 export {
   sqlTransaction,

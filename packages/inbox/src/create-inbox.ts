@@ -76,7 +76,7 @@ export function createInbox<M extends AnyMessage>(
     extractKey: check.callback<KeyExtractor<M>>('key') ?? messageId(),
     retentionMs: check.milliseconds('retentionMs', { min: 1, max: LIMITS.durationMs, default: days(7) }),
     maxAgeMs: duration('maxAgeMs', LIMITS.durationMs),
-    claimOptions: { inFlight, lockTimeoutMs, beforeHandler: true },
+    claimOptions: { inFlight, lockTimeoutMs },
     storeResult: check.flag('storeResult', false),
     refusesMismatch: check.oneOf('onMismatch', ['duplicate', 'error'], 'duplicate') === 'error',
     onDuplicate: check.callback<(event: DuplicateEvent<M>) => void>('onDuplicate'),

@@ -28,7 +28,7 @@ export interface InboxSettings<M> {
   readonly onDuplicate: ((event: DuplicateEvent<M>) => void) | undefined
 }
 
-interface KeyedMessage<N> {
+export interface KeyedMessage<N> {
   readonly message: N
   readonly key: InboxKey
   readonly claim: Claim
@@ -77,8 +77,8 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
 
   async markProcessed(tx: unknown, message: M): Promise<'recorded' | 'duplicate'> {
     const delivery = this.delivery(message)
-    const options = { ...this.#settings.claimOptions, beforeHandler: false }
-    const result = await this.#ports.inbox.claim(await this.#ports.bind(tx), delivery.claim, options)
+    const session = await this.#ports.bind(tx)
+    const result = await this.#ports.inbox.claim(session, delivery.claim, this.#settings.claimOptions)
     if (result.status === 'won') return 'recorded'
     if (result.status === 'in-flight') throw inFlight(delivery.key)
     this.#duplicate(delivery, result)
@@ -97,17 +97,18 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     fn: InboxHandler<H, N, R>,
     attempt: HandlerAttempt,
   ): Promise<InboxOutcome<R>> {
-    const claimed = await this.#ports.inbox.claim(session, delivery.claim, this.#settings.claimOptions)
+    const { inbox } = this.#ports
+    const claimed = await inbox.claimToHandle(session, delivery.claim, this.#settings.claimOptions)
     if (claimed.status === 'duplicate') return this.#duplicate(delivery, claimed)
     if (claimed.status === 'in-flight') return { status: 'in-flight', key: delivery.key.text }
-    // The claim may have waited, and the transaction may have been given up in the meantime.
-    attempt.signal.throwIfAborted()
     const context = new HandlerContext(this.consumer, delivery.key, attempt)
-    const result = await this.#ports.watch(session, async () => {
+    const result = await claimed.run(async () => {
+      // The claim may have waited, and the transaction may have been given up in the meantime.
+      attempt.signal.throwIfAborted()
       const returned = await fn(tx, delivery.message, context)
       if (this.#settings.storeResult) {
         const text = resultText(returned, delivery.key)
-        if (text !== undefined) await this.#ports.inbox.saveResult(session, delivery.claim, text)
+        if (text !== undefined) await inbox.saveResult(session, delivery.claim, text)
       }
       return returned
     })
@@ -132,38 +133,30 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     fn: (tx: H, fresh: readonly N[], contexts: readonly InboxContext[]) => Promise<R> | R,
     attempt = FIRST_ATTEMPT,
   ): Promise<{ outcomes: readonly InboxOutcome<undefined>[]; result?: R }> {
-    // A key that occurs twice is claimed once, for its first message.
     const current = deliveries.filter((delivery) => !delivery.isTooOld)
-    const firsts = new Map(current.toReversed().map((delivery) => [delivery.claim.key, delivery]))
-    const claims = [...firsts.values()].map((delivery) => delivery.claim)
-    // A duplicate within the batch reports the time of the claim of its first message.
-    const times = claims.length < current.length
-    const options = { ...this.#settings.claimOptions, times }
-    const results = await this.#ports.inbox.claimBatch(session, claims, options)
-    const resultOf = new Map(claims.map((claim, index) => [claim.key, results[index]!]))
+    const claims = current.map((delivery) => delivery.claim)
+    const claimed = await this.#ports.inbox.claimBatchToHandle(session, claims, this.#settings.claimOptions)
+    const resultOf = new Map(current.map((delivery, index) => [delivery, claimed.results[index]!]))
 
     const fresh: KeyedMessage<N>[] = []
     const outcomes = deliveries.map((delivery): InboxOutcome<undefined> => {
       const { text: key } = delivery.key
-      if (delivery.isTooOld) return { status: 'too-old', key }
-      const claimed = resultOf.get(delivery.claim.key)!
-      const first = firsts.get(delivery.claim.key)!
-      if (claimed.status === 'in-flight') return { status: 'in-flight', key }
-      if (claimed.status === 'duplicate') return this.#duplicate(delivery, claimed)
-      if (first !== delivery) {
-        const { correlationId, contentHash } = first.claim
-        const firstProcessedAt = claimed.processedAt!
-        return this.#duplicate(delivery, { firstProcessedAt, correlationId, contentHash, result: undefined })
-      }
+      const result = resultOf.get(delivery)
+      if (result === undefined) return { status: 'too-old', key }
+      if (result.status === 'in-flight') return { status: 'in-flight', key }
+      if (result.status === 'duplicate') return this.#duplicate(delivery, result)
       fresh.push(delivery)
       return { status: 'processed', key, result: undefined }
     })
     if (fresh.length === 0) return { outcomes }
-    // The claims may have waited, and the transaction may have been given up in the meantime.
-    attempt.signal.throwIfAborted()
     const freshMessages = fresh.map((delivery) => delivery.message)
     const contexts = fresh.map((delivery) => new HandlerContext(this.consumer, delivery.key, attempt))
-    return { outcomes, result: await this.#ports.watch(session, () => fn(tx, freshMessages, contexts)) }
+    const result = await claimed.run(() => {
+      // The claims may have waited, and the transaction may have been given up in the meantime.
+      attempt.signal.throwIfAborted()
+      return fn(tx, freshMessages, contexts)
+    })
+    return { outcomes, result }
   }
 
   /** Checks a message and extracts its key. @throws {InvalidMessageError} before anything is written. */

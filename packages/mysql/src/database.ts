@@ -13,7 +13,7 @@ import {
   type RootOf,
   type TransactionOf,
 } from '@txbox/core'
-import type { ConnectedPorts, DatabasePorts } from '@txbox/core/ports'
+import type { ConnectedPorts, DatabasePorts, RowStore } from '@txbox/core/ports'
 import { OptionChecker } from '@txbox/core/internal'
 import { CHECKING, LEASE_TIMEOUT_MS, type RunStatement } from '@txbox/sql/stores'
 import {
@@ -40,6 +40,8 @@ import { MysqlOutboxStore } from './outbox/outbox-store.ts'
 import { MysqlQueueSender } from './queue/queue-sender.ts'
 import { MysqlQueueStore } from './queue/queue-store.ts'
 import { MysqlRelayStore } from './relay/relay-store.ts'
+import { bindAlone } from './rows/bind-alone.ts'
+import { MysqlRowStore } from './rows/row-store.ts'
 import type { MysqlStatementRoot } from './connection/run-alone.ts'
 import { checkOwnConnection, checkRevision } from './tables/schema-revision.ts'
 import type { ServerTraits } from './connection/server.ts'
@@ -121,6 +123,8 @@ interface Detached {
    * database object.
    */
   readonly serverBehind: (session: MysqlSession) => Promise<ServerTraits>
+  /** Binds without the tables of txbox. */
+  readonly bindOwn: RowStore['bind']
 }
 
 function detachedPorts(tables: Tables, resolver: Resolver): Detached {
@@ -145,9 +149,11 @@ function detachedPorts(tables: Tables, resolver: Resolver): Detached {
     known.server = session.server
     return session
   }
+  const bindOwn = bindAlone(resolver, known)
   return {
     known,
     serverBehind,
+    bindOwn,
     ports: {
       bind: (handle) =>
         known.server === undefined ? bindFirst(handle) : bind(resolver, handle, known.server),
@@ -158,6 +164,7 @@ function detachedPorts(tables: Tables, resolver: Resolver): Detached {
       outbox: new MysqlOutboxStore(tables),
       versions: new MysqlVersionBufferStore(tables),
       queueSender: new MysqlQueueSender(tables),
+      rows: new MysqlRowStore(bindOwn, undefined),
     },
   }
 }
@@ -168,7 +175,7 @@ function connectedPorts(
   root: RootAdapter,
   db: object,
 ): { ports: ConnectedPorts; known: Known } {
-  const { ports, known, serverBehind } = detachedPorts(tables, resolver)
+  const { ports, known, serverBehind, bindOwn } = detachedPorts(tables, resolver)
   const run: RunStatement = (text) => root.query(db, text, [], CHECK_TIMEOUT_MS)
   /** The traits of the server, once one of txbox's own connections has been checked: a user's transaction is not. */
   let own: ServerTraits | undefined
@@ -180,10 +187,14 @@ function connectedPorts(
     statementTimeoutMs,
     server,
   })
+  const transactAlone = transactOn({ root, db, checksCommit: false }, errors, (tx) =>
+    openedSession(resolver, tx),
+  )
   return {
     known,
     ports: {
       ...ports,
+      rows: new MysqlRowStore(bindOwn, { db, transact: (work) => transactAlone(work, {}) }),
       transact: transactOn({ root, db, checksCommit: false }, errors, async (tx) => {
         const session = await openedSession(resolver, tx)
         session.server = await serverBehind(session)

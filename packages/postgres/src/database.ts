@@ -42,6 +42,7 @@ import { PostgresOutboxStore } from './outbox/outbox-store.ts'
 import { PostgresQueueSender } from './queue/queue-sender.ts'
 import { PostgresQueueStore } from './queue/queue-store.ts'
 import { PostgresRelayStore } from './relay/relay-store.ts'
+import { PostgresRowStore } from './rows/row-store.ts'
 import { checkRevision } from './tables/schema-revision.ts'
 import { bind, execute, open, openedSession, watch } from './connection/session.ts'
 import { PostgresVersionBufferStore } from './versions/version-buffer-store.ts'
@@ -152,6 +153,7 @@ function detachedPorts(
     outbox: new PostgresOutboxStore(schema),
     versions: new PostgresVersionBufferStore(schema),
     queueSender: new PostgresQueueSender(schema),
+    rows: new PostgresRowStore(resolver, undefined),
   }
 }
 
@@ -170,10 +172,13 @@ function connectedPorts(
   const detached = detachedPorts(schema, resolver)
   const connect = connectListening(root, db, listen)
   const sourceOf = (statementTimeoutMs: number): StatementRoot => ({ root, db, statementTimeoutMs })
+  const opening = { root, db, checksCommit: root.checksCommit }
+  const transactAlone = transactOn(opening, errors, (tx, open) => openedSession(resolver, tx, open))
   return {
     ...detached,
-    transact: transactOn({ root, db, checksCommit: root.checksCommit }, errors, async (tx, opening) => {
-      const session = await openedSession(resolver, tx, opening)
+    rows: new PostgresRowStore(resolver, { db, transact: (work) => transactAlone(work, {}) }),
+    transact: transactOn(opening, errors, async (tx, open) => {
+      const session = await openedSession(resolver, tx, open)
       await detached.prepare(session)
       return session
     }),

@@ -1,8 +1,14 @@
-import { ReceiptExpiredError, type Delivery, type InboxMessage, type Session } from '@txbox/core'
+import {
+  ReceiptExpiredError,
+  type Delivery,
+  type InboxMessage,
+  type ReceivedMessage,
+  type Session,
+} from '@txbox/core'
 import type { QueueMessage } from '@txbox/core/ports'
-import { LazyAbort, reasonOf } from '@txbox/core/internal'
+import { LazyAbort, copyBytes, explanationOf } from '@txbox/core/internal'
 import { expired } from './receipts.ts'
-import { decodedMessage } from './received-message.ts'
+import { decodedMessage, identityOf } from './received-message.ts'
 import type { StoredQueue } from './stored-queue.ts'
 
 /** The open queue that a delivery belongs to. */
@@ -36,7 +42,7 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   /** @param expiresAt when the visibility timeout ends at the earliest, on the monotonic clock of this process. */
   constructor(queue: StoredQueue<Tx, P>, stored: QueueMessage, expiresAt: number, owner: Owner<Tx, P>) {
     const { message, undecodable } = decodedMessage<P>(stored)
-    this.message = message
+    this.message = ownCopy(message)
     if (undecodable !== undefined) this.undecodable = undecodable
     this.key = stored.key
     this.deliveries = stored.receives
@@ -47,6 +53,11 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
     this.#expiresAt = expiresAt
   }
 
+  get body(): ReceivedMessage {
+    const { payload: bytes, contentType } = this.#stored
+    return { ...identityOf(this.#stored), bytes, contentType }
+  }
+
   /** When the delivery is lost, unless it is settled or extended before. */
   get expiresAt(): number {
     return this.#expiresAt
@@ -54,6 +65,10 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
 
   get lost(): AbortSignal {
     return this.#lost.signal
+  }
+
+  decodeAgain(): InboxMessage<P> {
+    return ownCopy(decodedMessage<P>(this.#stored).message)
   }
 
   onLost(listener: () => void): void {
@@ -66,12 +81,12 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   }
 
   retry({ delayMs, error, counted }: { delayMs: number; error: unknown; counted: boolean }): Promise<void> {
-    const giveback = { delayMs, counted, error: error === undefined ? undefined : reasonOf(error) }
+    const giveback = { delayMs, counted, error: error === undefined ? undefined : explanationOf(error) }
     return this.#settle(({ store }) => store.giveBack(this.#stored, giveback))
   }
 
   reject({ error }: { error: unknown }): Promise<void> {
-    return this.#settle(({ store, name }) => store.bury(name, this.#stored, reasonOf(error)))
+    return this.#settle(({ store, name }) => store.bury(name, this.#stored, explanationOf(error)))
   }
 
   async extend(leaseMs: number): Promise<void> {
@@ -168,4 +183,12 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
   #wakeReceivers(): void {
     if (this.#stored.ordered) this.#queue.wakeUpCall.wake()
   }
+}
+
+/** Copies what the stored message shares with the message, so that a handler does not change what was received. */
+function ownCopy<P>(message: InboxMessage<P>): InboxMessage<P> {
+  const { payload } = message
+  const headers = { ...message.headers }
+  if (!(payload instanceof Uint8Array)) return { ...message, headers }
+  return { ...message, headers, payload: copyBytes(payload) }
 }

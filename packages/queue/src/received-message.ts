@@ -1,4 +1,4 @@
-import { InvalidMessageError, type InboxMessage } from '@txbox/core'
+import { InvalidMessageError, type InboxMessage, type MessageIdentity } from '@txbox/core'
 import type { QueueMessage } from '@txbox/core/ports'
 import { DEDUPLICATION_HEADER, decodePayload } from '@txbox/core/internal'
 import type { Received } from './queue.ts'
@@ -19,21 +19,26 @@ export function receivedMessage<P>(queue: string, stored: QueueMessage): Receive
   }
 }
 
-export function decodedMessage<P>(stored: QueueMessage): {
+interface Decoded<P> {
   readonly message: InboxMessage<P>
   readonly undecodable?: Error
-} {
-  const { id, type, headers, correlationId, createdAt } = stored
+}
+
+export function decodedMessage<P>(stored: QueueMessage): Decoded<P> {
   const { payload, undecodable } = decoded(stored)
-  const message: InboxMessage = {
+  const message: InboxMessage = Object.assign(identityOf(stored), { payload })
+  return { message: message as InboxMessage<P>, ...(undecodable !== undefined && { undecodable }) }
+}
+
+/** Reads a message apart from its payload. */
+export function identityOf({ id, type, headers, correlationId, createdAt }: QueueMessage): MessageIdentity {
+  return {
     id,
     ...(type !== undefined && { type }),
     headers,
     ...(correlationId !== undefined && { correlationId }),
-    time: createdAt,
-    payload,
+    time: new Date(createdAt),
   }
-  return { message: message as InboxMessage<P>, ...(undecodable !== undefined && { undecodable }) }
 }
 
 function decoded(stored: QueueMessage): { readonly payload: unknown; readonly undecodable?: Error } {

@@ -6,7 +6,7 @@ import type {
   QueueMessage,
   ReceiveRequest,
 } from '@txbox/core/ports'
-import { OptionChecker, deadLettersOf, oneLine, reasonOf } from '@txbox/core/internal'
+import { OptionChecker, deadLettersOf, explanationOf, oneLine, reasonOf } from '@txbox/core/internal'
 import { GatheredReceipts } from './gathered-receipts.ts'
 import { POLL_INTERVALS, longPoll } from './long-poll.ts'
 import { MessageSender, type SenderSettings } from './message-sender.ts'
@@ -110,7 +110,7 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
     const giveback = {
       delayMs: check.milliseconds('delayMs', { min: 0, max: LIMITS.durationMs, default: 0 }),
       counted: check.flag('counted', true),
-      error: options.error === undefined ? undefined : reasonOf(options.error),
+      error: options.error === undefined ? undefined : explanationOf(options.error),
     }
     const receipt = readReceipt(where, this.name, received)
     await this.#alone(where, (store) => store.giveBack(receipt, giveback))
@@ -121,7 +121,7 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
     const check = new OptionChecker(where, options).known('error')
     if (options.error === undefined) throw check.wrong('error', 'the reason, which the dead letter shows')
     const receipt = readReceipt(where, this.name, received)
-    const error = reasonOf(options.error)
+    const error = explanationOf(options.error)
     await this.#alone(where, (store) => store.bury(this.name, receipt, error))
   }
 

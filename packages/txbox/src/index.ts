@@ -6,3 +6,5 @@ export * from '@txbox/gc'
 export * from '@txbox/inbox'
 export * from '@txbox/outbox'
 export * from '@txbox/relay'
+// The other entry of versioning loads Kysely: txbox/versioning.
+export * from '@txbox/versioning/sql'

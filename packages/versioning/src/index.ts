@@ -13,7 +13,7 @@ export {
   VersionGapError,
 } from './errors.ts'
 export { retryOnConflict } from './retry-on-conflict.ts'
-export { stateMachine, type StateMachine } from './rows/state-machine.ts'
+export { stateMachine, type StateMachine } from './rules/state-machine.ts'
 export type { RowKey, TimeColumn, VersionColumn } from './rows/table-options.ts'
 export { transition } from './rows/transition.ts'
 export { updateMerged } from './rows/update-merged.ts'
@@ -26,7 +26,7 @@ export type {
   VersionBufferOutcome,
   VersionedMessage,
 } from './chains/version-buffer.ts'
-export { versionGuard, type VersionGuardOptions } from './rows/version-guard.ts'
+export { versionGuard, type VersionGuard, type VersionGuardOptions } from './rows/version-guard.ts'
 export type { SameKind, Version } from './version.ts'
 export {
   DatabaseAccessError,

@@ -1,21 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import { createConsumer, type Consumer, type InboxMessage } from '@txbox/consumer'
-import { PermanentError, type ConnectedDatabase } from '@txbox/core'
+import { PermanentError, type TransactionHandle } from '@txbox/core'
 import { createInbox } from '@txbox/inbox'
-import { versionGuard } from '@txbox/versioning'
-import { sql, type Transaction } from 'kysely'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { listen, type ConsumerUnderTest } from '../../support/subjects/consumer-under-test.ts'
 import { MemorySource } from '../../support/subjects/memory-source.ts'
-import { ISOLATIONS, useRoot, useTarget, type Root } from '../../support/engines/target.ts'
+import { useTarget, type Root } from '../../support/engines/target.ts'
 import { until } from '../../support/worlds/until.ts'
+import { failureOf, useVersionedTables } from '../../support/subjects/versioned-tables.ts'
 import {
-  failureOf,
-  inTransaction,
-  kyselyOf,
-  useVersionedTables,
-  type VersionedTables,
-} from '../../support/subjects/versioned-tables.ts'
+  onEachHalf,
+  onEachHalfAtOneLevel,
+  type VersioningUnderTest,
+} from '../../support/subjects/versioning-under-test.ts'
 
 interface Changed {
   readonly id: string
@@ -24,18 +21,21 @@ interface Changed {
 
 const target = useTarget()
 const tables = useVersionedTables(target)
-const kysely = target.kinds.find((kind) => kind.library === 'kysely')!
-const guard = versionGuard<VersionedTables, Changed>({
+const OPTIONS = {
   table: 'orders',
-  where: ({ payload }) => ({ id: payload.id }),
-  version: ({ payload }) => payload.version,
-})
-const insertingGuard = versionGuard<VersionedTables, Changed>({
-  table: 'orders',
-  where: ({ payload }) => ({ id: payload.id }),
-  version: ({ payload }) => payload.version,
-  insert: ({ payload }) => ({ id: payload.id, total: 0, version: 0, updated_at: null }),
-})
+  where: ({ payload }: InboxMessage<Changed>) => ({ id: payload.id }),
+  version: ({ payload }: InboxMessage<Changed>) => payload.version,
+}
+const INSERTING = {
+  ...OPTIONS,
+  insert: ({ payload }: InboxMessage<Changed>) => ({
+    id: payload.id,
+    total: 0,
+    version: 0,
+    updated_at: null,
+  }),
+}
+type Guard = ReturnType<typeof VersioningUnderTest.prototype.versionGuard<Changed>>
 const message = (payload: unknown): InboxMessage<Changed> => ({
   id: randomUUID(),
   payload: payload as Changed,
@@ -58,7 +58,7 @@ class GuardUnderTest {
     return {
       source: this.source as never,
       inbox: createInbox({
-        database: this.#root.database as unknown as ConnectedDatabase<Transaction<VersionedTables>>,
+        database: this.#root.database,
         consumer: `guard-${randomUUID()}`,
       }),
       logger: false,
@@ -66,9 +66,9 @@ class GuardUnderTest {
     } as const
   }
 
-  async start(which = guard): Promise<this> {
+  async start(which: Guard): Promise<this> {
     return this.#started(
-      createConsumer<Transaction<VersionedTables>, Changed>({
+      createConsumer<TransactionHandle, Changed>({
         ...this.#options,
         guard: which,
         handler: (tx, { payload }) => this.#handle(tx, payload),
@@ -76,9 +76,9 @@ class GuardUnderTest {
     )
   }
 
-  async startBatch(): Promise<this> {
+  async startBatch(guard: Guard): Promise<this> {
     return this.#started(
-      createConsumer<Transaction<VersionedTables>, Changed>({
+      createConsumer<TransactionHandle, Changed>({
         ...this.#options,
         guard,
         batch: { maxSize: 10, lingerMs: 50 },
@@ -118,8 +118,8 @@ class GuardUnderTest {
     return this.events.filter(({ event }) => ['handled', 'dead-lettered'].includes(event))
   }
 
-  async #handle(tx: Transaction<VersionedTables>, { id, version }: Changed): Promise<void> {
-    await tx.updateTable('orders').set({ total: version }).where('id', '=', id).execute()
+  async #handle(tx: TransactionHandle, { id, version }: Changed): Promise<void> {
+    await target.exec(tx, 'update orders set total = ? where id = ?', [version, id])
     this.handled.push(version)
     await this.afterWrite(version)
   }
@@ -132,11 +132,13 @@ class GuardUnderTest {
   }
 }
 
-describe.each(ISOLATIONS)('%s', (isolation) => {
-  const root = useRoot(target, kysely, { isolation, max: 8 })
+onEachHalf(target, (half) => {
+  const { root } = half
+  const guard = half.versionGuard<Changed>(OPTIONS)
+  const insertingGuard = half.versionGuard<Changed>(INSERTING)
 
   test('V8 C2 a newer change is applied, also when versions are skipped; an equal or older one is stale', async () => {
-    const subject = await new GuardUnderTest(root).start()
+    const subject = await new GuardUnderTest(root).start(guard)
     const id = await tables.order({ version: 3 })
     for (const [n, version] of [3, 9, 2, 8, 10].entries()) {
       subject.send(id, version)
@@ -175,7 +177,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
   })
 
   test('V8 a handler that fails takes the version back, so that an older delivery that waited is applied', async () => {
-    const subject = await new GuardUnderTest(root).start()
+    const subject = await new GuardUnderTest(root).start(guard)
     const id = await tables.order({ version: 1 })
     const gate = Promise.withResolvers<void>()
     subject.afterWrite = async (version) => {
@@ -192,7 +194,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
   })
 
   test('V8 C26 versions of one row in one batch, in any order: the newest stays', async () => {
-    const subject = await new GuardUnderTest(root).startBatch()
+    const subject = await new GuardUnderTest(root).startBatch(guard)
     const id = await tables.order({ version: 1 })
     subject.send(id, 4, 2, 6, 5, 3)
     const outcomes = await subject.heard(5)
@@ -202,136 +204,140 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
 })
 
 describe('what is refused', () => {
-  const root = useRoot(target, kysely)
-  const db = () => kyselyOf(target, root)
-  const guarded = (which: typeof guard, payload: unknown) =>
-    failureOf(inTransaction(db(), 'read committed', (tx) => which(tx, message(payload))))
+  onEachHalfAtOneLevel(target, (half) => {
+    const { root } = half
+    const guard = half.versionGuard<Changed>(OPTIONS)
+    const insertingGuard = half.versionGuard<Changed>(INSERTING)
+    const guarded = (which: typeof guard, payload: unknown) =>
+      failureOf(half.inTransaction((tx) => which(tx, message(payload))))
 
-  test('V8 a missing row is reported, and delivered again', async () => {
-    expect(await guarded(guard, { id: 'nobody', version: 1 })).toMatchObject({ code: 'TXBOX_ROW_NOT_FOUND' })
-    const subject = await new GuardUnderTest(root).start()
-    const id = randomUUID()
-    subject.send(id, 5)
-    await until(
-      async () => subject.events.some(({ event }) => event === 'retried'),
-      () => 'retried',
-    )
-    expect(await subject.heard(1)).toEqual({ v5: 'dead-lettered' })
-    expect(subject.handled).toEqual([])
-  })
-
-  test('V8 a missing row is inserted with the version and the key', async () => {
-    const id = randomUUID()
-    const apply = (version: number) =>
-      inTransaction(db(), 'read committed', (tx) => insertingGuard(tx, message({ id, version })))
-    expect(await apply(4)).toBe('apply')
-    expect(await tables.read(id)).toMatchObject({ version: '4', total: 0 })
-    expect(await apply(4)).toBe('stale')
-    expect(await apply(3)).toBe('stale')
-    expect(await apply(5)).toBe('apply')
-    expect(await tables.read(id)).toMatchObject({ version: '5' })
-  })
-
-  test('V8 versions of 64 bits are compared exactly', async () => {
-    const account = await tables.ledger(2n ** 62n)
-    const big = versionGuard<VersionedTables, { version: string }>({
-      table: 'ledgers',
-      where: () => ({ account }),
-      version: ({ payload }) => payload.version,
-      versionColumn: 'rev',
-    })
-    const apply = (version: bigint) =>
-      inTransaction(db(), 'read committed', (tx) =>
-        big(tx, { id: 'm', payload: { version: String(version) } }),
+    test('V8 a missing row is reported, and delivered again', async () => {
+      expect(await guarded(guard, { id: 'nobody', version: 1 })).toMatchObject({
+        code: 'TXBOX_ROW_NOT_FOUND',
+      })
+      const subject = await new GuardUnderTest(root).start(guard)
+      const id = randomUUID()
+      subject.send(id, 5)
+      await until(
+        async () => subject.events.some(({ event }) => event === 'retried'),
+        () => 'retried',
       )
-    expect(await apply(2n ** 62n)).toBe('stale')
-    expect(await apply(2n ** 62n + 1n)).toBe('apply')
-    expect(await tables.rev(account)).toBe(String(2n ** 62n + 1n))
-    expect(await apply(2n ** 62n)).toBe('stale')
-  })
-
-  test.each([
-    ['a column that does not exist', 'versoin'],
-    ['a column of another type', 'updated_at'],
-    ['a column that holds null', 'note'],
-    ['a name with a quote', '"`; drop table orders; --'],
-  ])('V8 the version column is wrong, and the error names it: %s', async (_, versionColumn) => {
-    const id = await tables.order({ updatedAt: '2026-01-02 03:04:05' })
-    const wrong = versionGuard<VersionedTables, Changed>({
-      table: 'orders',
-      where: () => ({ id }),
-      version: () => 7,
-      versionColumn: versionColumn as 'version',
+      expect(await subject.heard(1)).toEqual({ v5: 'dead-lettered' })
+      expect(subject.handled).toEqual([])
     })
-    const failure = await guarded(wrong, {})
-    expect(failure).toMatchObject({ code: 'TXBOX_INVALID_OPTION' })
-    expect(String(failure)).toContain(versionColumn)
-    expect(await tables.read(id)).toMatchObject({ version: '1' })
-  })
 
-  test('V8 a message without a row or a version is a dead letter at once', async () => {
-    const id = await tables.order()
-    for (const payload of [
-      { id },
-      { id, version: 1.5 },
-      { id, version: 2 ** 53 },
-      { id, version: 'x' },
-      { version: 2 },
-    ])
-      expect(await guarded(guard, payload)).toMatchObject({ code: 'TXBOX_INVALID_MESSAGE' })
-    const subject = await new GuardUnderTest(root).start()
-    subject.source.send('bad', { payload: { id } })
-    expect(await subject.heard(1)).toEqual({ bad: 'dead-lettered' })
-    expect(subject.events.filter(({ event }) => event === 'retried')).toEqual([])
-    expect(await tables.read(id)).toMatchObject({ version: '1' })
-  })
+    test('V8 a missing row is inserted with the version and the key', async () => {
+      const id = randomUUID()
+      const apply = (version: number) =>
+        half.inTransaction((tx) => insertingGuard(tx, message({ id, version })))
+      expect(await apply(4)).toBe('apply')
+      expect(await tables.read(id)).toMatchObject({ version: '4', total: 0 })
+      expect(await apply(4)).toBe('stale')
+      expect(await apply(3)).toBe('stale')
+      expect(await apply(5)).toBe('apply')
+      expect(await tables.read(id)).toMatchObject({ version: '5' })
+    })
 
-  test('V8 a root, several rows, and options that are missing or unknown', async () => {
-    const id = await tables.order()
-    expect(await failureOf(guard(db() as never, message({ id, version: 2 })))).toMatchObject({
-      code: 'TXBOX_NOT_IN_TRANSACTION',
+    test('V8 versions of 64 bits are compared exactly', async () => {
+      const account = await tables.ledger(2n ** 62n)
+      const big = half.versionGuard<{ version: string }>({
+        table: 'ledgers',
+        where: () => ({ account }),
+        version: ({ payload }: InboxMessage<{ version: string }>) => payload.version,
+        versionColumn: 'rev',
+      })
+      const apply = (version: bigint) =>
+        half.inTransaction((tx) => big(tx, { id: 'm', payload: { version: String(version) } }))
+      expect(await apply(2n ** 62n)).toBe('stale')
+      expect(await apply(2n ** 62n + 1n)).toBe('apply')
+      expect(await tables.rev(account)).toBe(String(2n ** 62n + 1n))
+      expect(await apply(2n ** 62n)).toBe('stale')
     })
-    await tables.order({ status: id })
-    await tables.order({ status: id })
-    const several = versionGuard<VersionedTables, Changed>({
-      table: 'orders',
-      where: () => ({ status: id }),
-      version: () => 7,
+
+    test.each([
+      ['a column that does not exist', 'versoin'],
+      ['a column of another type', 'updated_at'],
+      ['a column that holds null', 'note'],
+      ['a name with a quote', '"`; drop table orders; --'],
+    ])('V8 the version column is wrong, and the error names it: %s', async (_, versionColumn) => {
+      const id = await tables.order({ updatedAt: '2026-01-02 03:04:05' })
+      const wrong = half.versionGuard<Changed>({
+        table: 'orders',
+        where: () => ({ id }),
+        version: () => 7,
+        versionColumn,
+      })
+      const failure = await guarded(wrong, {})
+      expect(failure).toMatchObject({ code: 'TXBOX_INVALID_OPTION' })
+      expect(String(failure)).toContain(versionColumn)
+      expect(await tables.read(id)).toMatchObject({ version: '1' })
     })
-    expect(await guarded(several, {})).toMatchObject({ code: 'TXBOX_INVALID_OPTION' })
-    const options = { table: 'orders', where: () => ({ id }), version: () => 1 }
-    for (const wrong of [
-      { ...options, table: '' },
-      { ...options, where: undefined },
-      { ...options, version: 1 },
-      { ...options, versionColumn: '' },
-      { ...options, insert: {} },
-      { ...options, set: {} },
-      undefined,
-    ])
-      expect(() => versionGuard(wrong as never)).toThrow(
-        expect.objectContaining({ code: 'TXBOX_INVALID_OPTION' }),
+
+    test('V8 a message without a row or a version is a dead letter at once', async () => {
+      const id = await tables.order()
+      for (const payload of [
+        { id },
+        { id, version: 1.5 },
+        { id, version: 2 ** 53 },
+        { id, version: 'x' },
+        { version: 2 },
+      ])
+        expect(await guarded(guard, payload)).toMatchObject({ code: 'TXBOX_INVALID_MESSAGE' })
+      const subject = await new GuardUnderTest(root).start(guard)
+      subject.source.send('bad', { payload: { id } })
+      expect(await subject.heard(1)).toEqual({ bad: 'dead-lettered' })
+      expect(subject.events.filter(({ event }) => event === 'retried')).toEqual([])
+      expect(await tables.read(id)).toMatchObject({ version: '1' })
+    })
+
+    test('V8 a root, several rows, and options that are missing or unknown', async () => {
+      const id = await tables.order()
+      expect(await failureOf(guard(half.db, message({ id, version: 2 })))).toMatchObject({
+        code: 'TXBOX_NOT_IN_TRANSACTION',
+      })
+      await tables.order({ status: id })
+      await tables.order({ status: id })
+      const several = half.versionGuard<Changed>({
+        table: 'orders',
+        where: () => ({ status: id }),
+        version: () => 7,
+      })
+      expect(await guarded(several, {})).toMatchObject({ code: 'TXBOX_INVALID_OPTION' })
+      const options = { table: 'orders', where: () => ({ id }), version: () => 1 }
+      for (const wrong of [
+        { ...options, table: '' },
+        { ...options, where: undefined },
+        { ...options, version: 1 },
+        { ...options, versionColumn: '' },
+        { ...options, insert: {} },
+        { ...options, set: {} },
+        undefined,
+      ])
+        expect(() => half.versionGuard(wrong as never)).toThrow(
+          expect.objectContaining({ code: 'TXBOX_INVALID_OPTION' }),
+        )
+    })
+
+    test('V8 names are quoted', async () => {
+      const quote = target.engine === 'postgres' ? '"' : '`'
+      const name = target.engine === 'postgres' ? 'odd ""table' : 'odd "table'
+      await target.sql(`drop table if exists ${quote}${name}${quote}`)
+      await target.sql(
+        target.engine === 'postgres'
+          ? 'create table "odd ""table" ("select" varchar(100) primary key, "my version" bigint not null)'
+          : 'create table `odd "table` (`select` varchar(100) primary key, `my version` bigint not null)',
       )
-  })
-
-  test('V8 names are quoted', async () => {
-    await target.sql(
-      target.engine === 'postgres'
-        ? 'create table "odd ""table" ("select" varchar(100) primary key, "my version" bigint not null)'
-        : 'create table `odd "table` (`select` varchar(100) primary key, `my version` bigint not null)',
-    )
-    const odd = versionGuard<Record<'odd "table', Record<'select' | 'my version', string>>>({
-      table: 'odd "table',
-      where: () => ({ select: 'a' }),
-      version: () => 7n,
-      versionColumn: 'my version',
-      insert: () => ({ select: 'a', 'my version': '0' }),
+      const odd = half.versionGuard({
+        table: 'odd "table',
+        where: () => ({ select: 'a' }),
+        version: () => 7n,
+        versionColumn: 'my version',
+        insert: () => ({ select: 'a', 'my version': '0' }),
+      })
+      const apply = () => half.inTransaction((tx) => odd(tx, { id: 'm', payload: {} }))
+      expect(await apply()).toBe('apply')
+      expect(await apply()).toBe('stale')
+      expect(await target.sql(`select 1 from ${quote}${name}${quote}`)).toHaveLength(1)
     })
-    const apply = () =>
-      inTransaction(db(), 'read committed', async (tx) => odd(tx as never, { id: 'm', payload: {} }))
-    expect(await apply()).toBe('apply')
-    expect(await apply()).toBe('stale')
-    const { rows } = await sql`select 1 from ${sql.table('odd "table')}`.execute(db())
-    expect(rows.length).toBe(1)
   })
 })

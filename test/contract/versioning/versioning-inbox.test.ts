@@ -1,34 +1,24 @@
-import { applyVersion, transition, stateMachine, updateVersioned } from '@txbox/versioning'
+import { stateMachine } from '@txbox/versioning'
 import { TransactionConflictError, type TransactionHandle } from '@txbox/core'
-import type { Transaction } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { InboxUnderTest, WAYS } from '../../support/subjects/inbox-under-test.ts'
-import { ISOLATIONS, useRoot, useTarget } from '../../support/engines/target.ts'
-import {
-  failureOf,
-  kyselyOf,
-  useVersionedTables,
-  type VersionedTables,
-} from '../../support/subjects/versioned-tables.ts'
+import { useTarget } from '../../support/engines/target.ts'
+import { failureOf, useVersionedTables } from '../../support/subjects/versioned-tables.ts'
+import { onEachHalf } from '../../support/subjects/versioning-under-test.ts'
 
 const target = useTarget()
 const tables = useVersionedTables(target)
-const kysely = target.kinds.find((kind) => kind.library === 'kysely')!
 const machine = stateMachine({ pending: ['paid'], paid: ['refunded'], refunded: [] })
 
-function on(tx: TransactionHandle): Transaction<VersionedTables> {
-  return tx as unknown as Transaction<VersionedTables>
-}
+onEachHalf(target, (half) => {
+  const { applyVersion, root, transition, updateVersioned } = half
 
-for (const isolation of ISOLATIONS) {
-  describe.each(WAYS)(`${isolation}, %s`, (way) => {
-    const root = useRoot(target, kysely, { isolation, max: 8 })
-
+  describe.each(WAYS)('%s', (way) => {
     test('V2 I2 an error of a helper rolls the claim back, so that a redelivery runs again', async () => {
       const subject = new InboxUnderTest(target, root)
       const id = await tables.order({ version: 3, status: 'pending' })
       const change = (tx: TransactionHandle) =>
-        applyVersion(on(tx), 'orders', { where: { id }, from: 4, to: 5, set: { total: 5 } })
+        applyVersion(tx, 'orders', { where: { id }, from: 4, to: 5, set: { total: 5 } })
       const deliver = () =>
         subject.deliver(way, { id: 'm5' }, async (tx, message, context) => {
           await subject.handle(tx, message, context)
@@ -39,7 +29,7 @@ for (const isolation of ISOLATIONS) {
       expect(await subject.effects()).toBe(0)
 
       // The missing change arrives; the redelivery is the first delivery that takes effect.
-      await updateVersioned(kyselyOf(target, root), 'orders', { where: { id }, expected: 3, set: {} })
+      await updateVersioned(half.db, 'orders', { where: { id }, expected: 3, set: {} })
       expect(await deliver()).toMatchObject({
         status: 'processed',
         result: { status: 'applied', version: 5 },
@@ -59,8 +49,8 @@ for (const isolation of ISOLATIONS) {
           to: 'refunded',
           machine: machine as never,
         } as const
-        const failure = await failureOf(transition(on(tx), 'orders', options))
-        await updateVersioned(on(tx), 'orders', { where: { id }, expected: 3, set: { note: 'early' } })
+        const failure = await failureOf(transition(tx, 'orders', options))
+        await updateVersioned(tx, 'orders', { where: { id }, expected: 3, set: { note: 'early' } })
         return String(Reflect.get(failure as object, 'code'))
       })
       expect(outcome).toMatchObject({ status: 'processed', result: 'TXBOX_TRANSITION_TOO_EARLY' })
@@ -74,13 +64,10 @@ for (const isolation of ISOLATIONS) {
         for (;;) {
           try {
             return await subject.deliver(way, { id: `m${n}` }, async (tx) => {
-              const row = await on(tx)
-                .selectFrom('orders')
-                .selectAll()
-                .where('id', '=', id)
-                .executeTakeFirstOrThrow()
-              const options = { where: { id }, expected: row.version, set: { total: row.total + 1 } }
-              return updateVersioned(on(tx), 'orders', options)
+              const [row] = await target.exec(tx, 'select version, total from orders where id = ?', [id])
+              const [version, total] = [Number(row?.['version']), Number(row?.['total'])]
+              const options = { where: { id }, expected: version, set: { total: total + 1 } }
+              return updateVersioned(tx, 'orders', options)
             })
           } catch (error) {
             const code: unknown = Reflect.get(error as object, 'code')
@@ -92,4 +79,4 @@ for (const isolation of ISOLATIONS) {
       expect(await tables.read(id)).toMatchObject({ version: '7', total: 6 })
     })
   })
-}
+})

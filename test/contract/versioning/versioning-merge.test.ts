@@ -1,32 +1,27 @@
-import {
-  EditConflictError,
-  VersionConflictError,
-  retryOnConflict,
-  updateMerged,
-  updateVersioned,
-} from '@txbox/versioning'
+import { EditConflictError, VersionConflictError, retryOnConflict } from '@txbox/versioning'
 import { InvalidOptionError, TransactionConflictError } from '@txbox/core'
 import { describe, expect, test } from 'vitest'
-import { ISOLATIONS, useRoot, useTarget } from '../../support/engines/target.ts'
-import {
-  failureOf,
-  inTransaction,
-  kyselyOf,
-  useVersionedTables,
-  type VersionedTables,
-} from '../../support/subjects/versioned-tables.ts'
+import { useTarget } from '../../support/engines/target.ts'
+import { failureOf, useVersionedTables } from '../../support/subjects/versioned-tables.ts'
+import { onEachHalf, onEachHalfAtOneLevel } from '../../support/subjects/versioning-under-test.ts'
 
 const target = useTarget()
 const tables = useVersionedTables(target)
-const kysely = target.kinds.find((kind) => kind.library === 'kysely')!
 
-function withLine(line: string) {
-  return (row: { body: string }) => ({ body: JSON.stringify([...(JSON.parse(row.body) as string[]), line]) })
+interface Document {
+  readonly body: string
+  readonly version: number
 }
 
-describe.each(ISOLATIONS)('%s', (isolation) => {
-  const root = useRoot(target, kysely, { isolation, max: 8 })
-  const db = () => kyselyOf(target, root)
+function withLine(line: string) {
+  return (row: Pick<Document, 'body'>) => ({
+    body: JSON.stringify([...(JSON.parse(row.body) as string[]), line]),
+  })
+}
+
+onEachHalf(target, (subject) => {
+  const { isolation, updateMerged, updateVersioned } = subject
+  const db = () => subject.db
   const bump = (id: string, expected: number) =>
     updateVersioned(db(), 'documents', { where: { id }, expected, set: {} })
 
@@ -38,7 +33,9 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
     const results = await Promise.all(edits)
     expect(await tables.body(id)).toHaveLength(8)
     expect(new Set(await tables.body(id)).size).toBe(8)
-    expect(results.map(({ version }) => version).sort((a, b) => a - b)).toEqual([2, 3, 4, 5, 6, 7, 8, 9])
+    expect(results.map(({ version }) => Number(version)).sort((a, b) => a - b)).toEqual([
+      2, 3, 4, 5, 6, 7, 8, 9,
+    ])
   })
 
   test('V5 the row is read again at each attempt, and conflicts are bounded', async () => {
@@ -46,7 +43,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
     const seen: number[] = []
     const disturbed = updateMerged(db(), 'documents', {
       where: { id },
-      merge: async (row) => {
+      merge: async (row: Document) => {
         seen.push(row.version)
         if (seen.length < 3) await bump(id, row.version)
         return withLine('b')(row)
@@ -59,7 +56,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
     const hopeless = updateMerged(db(), 'documents', {
       where: { id },
       attempts: 2,
-      merge: async (row) => (await bump(id, row.version), withLine('c')(row)),
+      merge: async (row: Document) => (await bump(id, row.version), withLine('c')(row)),
     })
     const failure = await failureOf(hopeless)
     expect(failure).toBeInstanceOf(EditConflictError)
@@ -87,12 +84,14 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
 
   test('V5 inside a transaction the current row is read under a lock: one attempt, no conflict', async () => {
     const id = await tables.document(['a'])
-    const outcome = inTransaction(db(), isolation, async (tx) => {
-      // The snapshot is older than the row.
-      await tx.selectFrom('documents').select('version').where('id', '=', id).execute()
-      await bump(id, 1)
-      return updateMerged(tx, 'documents', { where: { id }, merge: withLine('b') })
-    }).catch((error: unknown) => error)
+    const outcome = subject
+      .inTransaction(async (tx) => {
+        // The snapshot is older than the row.
+        await target.exec(tx, 'select version from documents where id = ?', [id])
+        await bump(id, 1)
+        return updateMerged(tx, 'documents', { where: { id }, merge: withLine('b') })
+      })
+      .catch((error: unknown) => error)
     if (target.refusesNewer(isolation)) {
       expect(await outcome).toBeInstanceOf(TransactionConflictError)
       return
@@ -105,10 +104,10 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
     const id = await tables.document([])
     const inside = Promise.withResolvers<void>()
     const goOn = Promise.withResolvers<void>()
-    const first = inTransaction(db(), isolation, (tx) =>
+    const first = subject.inTransaction((tx) =>
       updateMerged(tx, 'documents', {
         where: { id },
-        merge: async (row) => {
+        merge: async (row: Document) => {
           inside.resolve()
           await goOn.promise
           return withLine('first')(row)
@@ -116,9 +115,9 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
       }),
     )
     await inside.promise
-    const second = inTransaction(db(), isolation, (tx) =>
-      updateMerged(tx, 'documents', { where: { id }, merge: withLine('second') }),
-    ).catch((error: unknown) => error)
+    const second = subject
+      .inTransaction((tx) => updateMerged(tx, 'documents', { where: { id }, merge: withLine('second') }))
+      .catch((error: unknown) => error)
     await target.blocked(1)
     goOn.resolve()
     expect(await first).toEqual({ version: 2, attempts: 1 })
@@ -174,17 +173,16 @@ describe('retryOnConflict', () => {
     }
   })
 
-  const root = useRoot(target, kysely, { isolation: 'read committed', max: 8 })
-
-  test('V1 V5 no update of N writers that read, decide and write is lost', async () => {
-    const id = await tables.order({ version: 1 })
-    const db = kyselyOf(target, root)
-    const add = async (): Promise<VersionedTables['orders']['version']> => {
-      const row = await db.selectFrom('orders').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
-      const options = { where: { id }, expected: row.version, set: { total: row.total + 1 } }
-      return (await updateVersioned(db, 'orders', options)).version
-    }
-    await Promise.all(Array.from({ length: 8 }, () => retryOnConflict(add, { attempts: 100 })))
-    expect(await tables.read(id)).toMatchObject({ version: '9', total: 8 })
+  onEachHalfAtOneLevel(target, (subject) => {
+    test('V1 V5 no update of N writers that read, decide and write is lost', async () => {
+      const id = await tables.order({ version: 1 })
+      const add = async (): Promise<number> => {
+        const row = (await tables.read(id))!
+        const options = { where: { id }, expected: Number(row.version), set: { total: row.total + 1 } }
+        return (await subject.updateVersioned(subject.db, 'orders', options)).version
+      }
+      await Promise.all(Array.from({ length: 8 }, () => retryOnConflict(add, { attempts: 100 })))
+      expect(await tables.read(id)).toMatchObject({ version: '9', total: 8 })
+    })
   })
 })

@@ -1,71 +1,71 @@
 import { InvalidOptionError } from '@txbox/core'
-import {
-  applyIfNewer,
-  applyVersion,
-  deleteVersioned,
-  stateMachine,
-  transition,
-  updateMerged,
-  updateVersioned,
-} from '@txbox/versioning'
-import { CamelCasePlugin, type Kysely } from 'kysely'
+import { applyIfNewer, stateMachine } from '@txbox/versioning'
+import { CamelCasePlugin } from 'kysely'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { useRoot, useTarget } from '../../support/engines/target.ts'
+import { useTarget } from '../../support/engines/target.ts'
+import { failureOf, kyselyOf, useVersionedTables } from '../../support/subjects/versioned-tables.ts'
 import {
-  failureOf,
-  kyselyOf,
-  useVersionedTables,
-  type VersionedTables,
-} from '../../support/subjects/versioned-tables.ts'
+  onEachHalfAtOneLevel,
+  type VersioningUnderTest,
+} from '../../support/subjects/versioning-under-test.ts'
 
 const target = useTarget()
 const tables = useVersionedTables(target)
-const root = useRoot(
-  target,
-  target.kinds.find((kind) => kind.library === 'kysely')!,
-)
-const db = () => kyselyOf(target, root)
 const machine = stateMachine({ pending: ['paid'], paid: [] })
 
-type Call = (db: Kysely<VersionedTables>, where: { total: number }) => Promise<unknown>
+type Call = (on: VersioningUnderTest, tx: object, where: { total: number }) => Promise<unknown>
 const calls: Record<string, Call> = {
-  updateVersioned: (db, where) => updateVersioned(db, 'orders', { where, expected: 1, set: { note: 'x' } }),
-  deleteVersioned: (db, where) => deleteVersioned(db, 'orders', { where, expected: 1 }),
-  applyVersion: (db, where) => applyVersion(db, 'orders', { where, from: 1, to: 2, set: { note: 'x' } }),
-  applyIfNewer: (db, where) =>
-    applyIfNewer(db, 'orders', { where, column: 'updated_at', at: new Date(), set: { note: 'x' } }),
-  transition: (db, where) => transition(db, 'orders', { where, column: 'status', to: 'paid', machine }),
-  updateMerged: (db, where) => updateMerged(db, 'orders', { where, merge: () => ({ note: 'x' }) }),
+  updateVersioned: (on, tx, where) =>
+    on.updateVersioned(tx, 'orders', { where, expected: 1, set: { note: 'x' } }),
+  deleteVersioned: (on, tx, where) => on.deleteVersioned(tx, 'orders', { where, expected: 1 }),
+  applyVersion: (on, tx, where) =>
+    on.applyVersion(tx, 'orders', { where, from: 1, to: 2, set: { note: 'x' } }),
+  applyIfNewer: (on, tx, where) =>
+    on.applyIfNewer(tx, 'orders', { where, column: 'updated_at', at: new Date(), set: { note: 'x' } }),
+  transition: (on, tx, where) =>
+    on.transition(tx, 'orders', { where, column: 'status', to: 'paid', machine }),
+  updateMerged: (on, tx, where) => on.updateMerged(tx, 'orders', { where, merge: () => ({ note: 'x' }) }),
 }
 const untouched = { version: '1', status: 'pending', updatedAt: null }
 
 let total = 1000
-describe.each(Object.entries(calls))('%s', (_, call) => {
-  test('V3 with a root and a where that matches several rows, none of them is changed', async () => {
-    total += 1
-    const ids = [await tables.order({ total }), await tables.order({ total }), await tables.order({ total })]
-    expect(await failureOf(call(db(), { total }))).toBeInstanceOf(InvalidOptionError)
-    for (const id of ids) expect(await tables.read(id)).toMatchObject(untouched)
-  })
+onEachHalfAtOneLevel(target, (subject) => {
+  describe.each(Object.entries(calls))('%s', (_, call) => {
+    test('V3 with a transaction of its own and a where that matches several rows, none of them is changed', async () => {
+      total += 1
+      const ids = [
+        await tables.order({ total }),
+        await tables.order({ total }),
+        await tables.order({ total }),
+      ]
+      expect(await failureOf(call(subject, subject.db, { total }))).toBeInstanceOf(InvalidOptionError)
+      for (const id of ids) expect(await tables.read(id)).toMatchObject(untouched)
+    })
 
-  test('V3 in a transaction it is an error, and the rollback leaves none of them changed', async () => {
-    total += 1
-    const ids = [await tables.order({ total }), await tables.order({ total })]
-    const attempt = db()
-      .transaction()
-      .execute((tx) => call(tx, { total }))
-    expect(await failureOf(attempt)).toBeInstanceOf(InvalidOptionError)
-    for (const id of ids) expect(await tables.read(id)).toMatchObject(untouched)
+    test('V3 in a transaction it is an error, and the rollback leaves none of them changed', async () => {
+      total += 1
+      const ids = [await tables.order({ total }), await tables.order({ total })]
+      const attempt = subject.inTransaction((tx) => call(subject, tx, { total }))
+      expect(await failureOf(attempt)).toBeInstanceOf(InvalidOptionError)
+      for (const id of ids) expect(await tables.read(id)).toMatchObject(untouched)
+    })
   })
 })
 
-describe('applyIfNewer with insert', () => {
-  type Rates = {
-    rates: { id: number; currency: string; market: string; rate: number; at: Date }
-  }
-  const rates = () => db().withTables<Rates>()
+beforeAll(async () => {
+  const type = target.engine === 'postgres' ? 'timestamptz' : 'datetime(6)'
+  await target.sql(
+    `create table rates (id integer primary key, currency varchar(3) not null, market varchar(10) not null,
+     rate integer not null, at ${type} not null, unique (currency, market))`,
+  )
+  await target.sql(
+    `create table user_rates (currency_code varchar(3) not null unique, rate integer not null, set_at ${type} not null)`,
+  )
+})
+
+onEachHalfAtOneLevel(target, (subject) => {
   const apply = (currency: string, rate: number, n: number, at = `2026-01-31T12:00:0${n}Z`) =>
-    applyIfNewer(rates(), 'rates', {
+    subject.applyIfNewer(subject.db, 'rates', {
       where: { currency },
       column: 'at',
       at,
@@ -77,18 +77,8 @@ describe('applyIfNewer with insert', () => {
     return Number(row?.['n'])
   }
 
-  beforeAll(async () => {
-    const type = target.engine === 'postgres' ? 'timestamptz' : 'datetime(6)'
-    await target.sql(
-      `create table rates (id integer primary key, currency varchar(3) not null, market varchar(10) not null,
-       rate integer not null, at ${type} not null, unique (currency, market))`,
-    )
-    await target.sql(
-      `create table user_rates (currency_code varchar(3) not null unique, rate integer not null, set_at ${type} not null)`,
-    )
-  })
-
   test('V4 a where without a matching unique key is refused, and adds no row', async () => {
+    await target.sql('delete from rates')
     for (const n of [1, 2, 3]) expect(await failureOf(apply('EUR', n, n))).toBeInstanceOf(InvalidOptionError)
     expect(await count('EUR')).toBe(0)
     await target.sql("insert into rates values (7, 'USD', 'm', 1, '2026-01-31 00:00:00')")
@@ -96,9 +86,10 @@ describe('applyIfNewer with insert', () => {
     expect(await count('USD')).toBe(1)
   })
 
-  test('V4 a unique key of several columns is accepted, also with names that Kysely plugins convert', async () => {
+  test('V4 a unique key of several columns is accepted', async () => {
+    await target.sql('delete from rates')
     const both = (rate: number, n: number) =>
-      applyIfNewer(rates(), 'rates', {
+      subject.applyIfNewer(subject.db, 'rates', {
         where: { currency: 'CHF', market: 'm' },
         column: 'at',
         at: `2026-01-31T12:00:0${n}Z`,
@@ -109,11 +100,15 @@ describe('applyIfNewer with insert', () => {
     expect(await both(2, 2)).toEqual({ status: 'applied' })
     expect(await both(3, 1)).toEqual({ status: 'stale' })
     expect(await count('CHF')).toBe(1)
+  })
 
+  if (subject.half !== 'Kysely') return
+
+  test('V4 names that Kysely plugins convert are compared with the names of the keys', async () => {
     type Camel = {
       userRates: { currencyCode: string; rate: number; setAt: Date }
     }
-    const camel = db().withPlugin(new CamelCasePlugin()).withTables<Camel>()
+    const camel = kyselyOf(target, subject.root).withPlugin(new CamelCasePlugin()).withTables<Camel>()
     const renamed = (rate: number, at: string) =>
       applyIfNewer(camel, 'userRates', {
         where: { currencyCode: 'JPY' },

@@ -1,35 +1,22 @@
-import {
-  RowNotFoundError,
-  VersionConflictError,
-  applyVersion,
-  deleteVersioned,
-  updateVersioned,
-} from '@txbox/versioning'
-import { TransactionConflictError, isTxboxError } from '@txbox/core'
-import { sql, type Transaction } from 'kysely'
-import { describe, expect, test } from 'vitest'
-import { ISOLATIONS, useRoot, useTarget } from '../../support/engines/target.ts'
-import {
-  failureOf,
-  inTransaction,
-  kyselyOf,
-  useVersionedTables,
-  type VersionedTables,
-} from '../../support/subjects/versioned-tables.ts'
+import { RowNotFoundError, VersionConflictError } from '@txbox/versioning'
+import { TransactionConflictError, isTxboxError, type TransactionHandle } from '@txbox/core'
+import { expect, test } from 'vitest'
+import { useTarget } from '../../support/engines/target.ts'
+import { failureOf, useVersionedTables } from '../../support/subjects/versioned-tables.ts'
+import { onEachHalf } from '../../support/subjects/versioning-under-test.ts'
 
 const target = useTarget()
 const tables = useVersionedTables(target)
-const kysely = target.kinds.find((kind) => kind.library === 'kysely')!
 
-describe.each(ISOLATIONS)('%s', (isolation) => {
-  const root = useRoot(target, kysely, { isolation, max: 8 })
-  const db = () => kyselyOf(target, root)
+onEachHalf(target, (subject) => {
+  const { applyVersion, deleteVersioned, isolation, root, updateVersioned } = subject
+  const db = () => subject.db
 
   test('V1 an update at the expected version increments the version by one, in the transaction', async () => {
     const id = await tables.order({ total: 5, version: 3 })
     const rolledBack = new Error('rolled back')
-    const attempt = inTransaction(db(), isolation, async (tx) => {
-      const options = { where: { id }, expected: 3, set: { status: 'paid', total: sql<number>`total + 2` } }
+    const attempt = subject.inTransaction(async (tx) => {
+      const options = { where: { id }, expected: 3, set: { status: 'paid', total: 7 } }
       expect(await updateVersioned(tx, 'orders', options)).toEqual({ version: 4 })
       throw rolledBack
     })
@@ -45,7 +32,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
   test('V1 of N writers with the same expectation, one wins', async () => {
     const id = await tables.order({ version: 1 })
     const writers = Array.from({ length: 8 }, (_, n) =>
-      inTransaction(db(), isolation, (tx) =>
+      subject.inTransaction((tx) =>
         updateVersioned(tx, 'orders', { where: { id }, expected: 1, set: { total: n + 1 } }),
       ),
     )
@@ -121,8 +108,8 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
 
   test('V2 the outcome describes the current row, not an older snapshot', async () => {
     const id = await tables.order({ version: 3 })
-    const answer = inTransaction(db(), isolation, async (tx) => {
-      await tx.selectFrom('orders').select('version').where('id', '=', id).execute()
+    const answer = subject.inTransaction(async (tx) => {
+      await target.exec(tx, 'select version from orders where id = ?', [id])
       await updateVersioned(db(), 'orders', { where: { id }, expected: 3, set: { total: 1 } })
       return updateVersioned(tx, 'orders', { where: { id }, expected: 4, set: { total: 2 } })
     })
@@ -136,11 +123,11 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
 
   test('V2 the versions in a conflict or a gap describe the current row too', async () => {
     const id = await tables.order({ version: 3 })
-    const failureIn = (work: (tx: Transaction<VersionedTables>) => Promise<unknown>): Promise<unknown> =>
+    const failureIn = (work: (tx: TransactionHandle) => Promise<unknown>): Promise<unknown> =>
       failureOf(
-        inTransaction(db(), isolation, async (tx) => {
-          const query = tx.selectFrom('orders').select('version').where('id', '=', id)
-          const { version: expected } = await query.executeTakeFirstOrThrow()
+        subject.inTransaction(async (tx) => {
+          const [row] = await target.exec(tx, 'select version from orders where id = ?', [id])
+          const expected = Number(row?.['version'])
           await updateVersioned(db(), 'orders', { where: { id }, expected, set: {} })
           return work(tx)
         }),
@@ -163,7 +150,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
     const id = await tables.order({ version: 3 })
     const first = await root.begin()
     await first.exec('update orders set version = 4 where id = ?', [id])
-    const second = inTransaction(db(), isolation, (tx) =>
+    const second = subject.inTransaction((tx) =>
       applyVersion(tx, 'orders', { where: { id }, from: 4, to: 5, set: { total: 5 } }),
     )
     const outcome = second.catch((error: unknown) => error)
@@ -178,7 +165,7 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
 
   test('V3 the transaction stays usable when nothing was written', async () => {
     const id = await tables.order({ version: 3 })
-    await inTransaction(db(), isolation, async (tx) => {
+    await subject.inTransaction(async (tx) => {
       await failureOf(updateVersioned(tx, 'orders', { where: { id }, expected: 9, set: {} }))
       await failureOf(updateVersioned(tx, 'orders', { where: { id: 'nobody' }, expected: 9, set: {} }))
       await failureOf(applyVersion(tx, 'orders', { where: { id }, from: 7, to: 8, set: {} }))

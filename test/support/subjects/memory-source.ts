@@ -52,6 +52,8 @@ export class MemorySource implements Source {
   readonly openFailures: unknown[] = []
   /** Called before an accept takes effect. */
   onAccept: (id: string, how: { recorded?: boolean | undefined }) => Promise<void> | void = () => undefined
+  /** Called before a reject takes effect, and may throw. */
+  onReject: (id: string) => Promise<void> | void = () => undefined
   #stored: Stored[] = []
   readonly #out = new Map<Stored, { readonly lost: AbortController; lease: NodeJS.Timeout | undefined }>()
   #failed: ((error: unknown) => void) | undefined
@@ -67,15 +69,16 @@ export class MemorySource implements Source {
     id: string,
     options: {
       key?: string
+      headers?: Record<string, string>
       payload?: unknown
       undecodable?: unknown
       count?: number
       isSuspect?: boolean
     } = {},
   ): void {
-    const { key, payload = id, undecodable, count = 0, isSuspect = false } = options
+    const { key, headers, payload = id, undecodable, count = 0, isSuspect = false } = options
     this.#stored.push({
-      message: { id, payload },
+      message: { id, payload, ...(headers === undefined ? {} : { headers }) },
       key,
       undecodable,
       isSuspect,
@@ -239,11 +242,13 @@ export class MemorySource implements Source {
           one.isRedelivered = true
           one.dueAt = delays ? performance.now() + how.delayMs : -Infinity
         }),
-      reject: ({ error }) =>
-        settle({ how: 'reject', error }, () => {
+      reject: async ({ error }) => {
+        await this.onReject(one.message.id)
+        await settle({ how: 'reject', error }, () => {
           remove()
           this.rejected.push(one.message)
-        }),
+        })
+      },
       ...(leaseMs === undefined
         ? {}
         : {

@@ -16,6 +16,9 @@ const ONLY_IN_ALL: readonly string[] = [
   'chaos-postgres',
   'chaos-mysql',
   'chaos-mariadb',
+  'debezium-postgres',
+  'debezium-mysql',
+  'debezium-mariadb',
 ]
 
 export function tierOfRun(): Tier {

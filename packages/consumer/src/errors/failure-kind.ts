@@ -15,6 +15,12 @@ const PERMANENT: ReadonlySet<TxboxErrorCode> = new Set<TxboxErrorCode>([
   'TXBOX_INVALID_MESSAGE',
 ])
 
+/** Errors of a place that may keep a rejected message later. */
+const REFUSED_FOR_NOW: ReadonlySet<TxboxErrorCode> = new Set<TxboxErrorCode>([
+  'TXBOX_RETRY_LATER',
+  'TXBOX_BROKER_UNAVAILABLE',
+])
+
 /**
  * Returns whether all messages fail at the moment, so that this failure does not count.
  *
@@ -30,6 +36,11 @@ export function isUnavailable(error: unknown, hasWritten: boolean): boolean {
 /** Returns whether a message that failed with this error can never succeed. */
 export function isPermanent(error: unknown): boolean {
   return isTxboxError(error) && PERMANENT.has(error.code)
+}
+
+/** Returns whether a source that could not keep a rejected message may keep it later. */
+export function isRefusedForNow(error: unknown): boolean {
+  return isTxboxError(error) && REFUSED_FOR_NOW.has(error.code)
 }
 
 /** Returns whether the handler asked for another attempt at a certain time. */

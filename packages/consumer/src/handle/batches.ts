@@ -37,6 +37,11 @@ export class Batches implements Turns {
     return false
   }
 
+  /** Deliveries that wait for more deliveries have left: the timer of their batch would keep the process alive. */
+  stop(): void {
+    this.#batcher.lingerMs = 0
+  }
+
   async handle(held: HeldDelivery): Promise<Verdict> {
     const verdict = await this.#verdicts.get(held)!.promise
     this.#verdicts.delete(held)

@@ -25,6 +25,7 @@ export class HandlerCall {
     this.#whenReturned = whenReturned
     for (const held of batch) {
       held.begin()
+      held.renewMessage()
       held.call = this
     }
     if (timeoutMs > LONGEST_TIMER_MS) return
@@ -50,6 +51,7 @@ export class HandlerCall {
   /** The result of the handler is ignored from now on. */
   giveUp(reason: unknown): void {
     if (this.isGivenUp) return
+    clearTimeout(this.#timer)
     this.#handlerAbort.abort(reason)
     this.#givenUp.abort(reason)
     // If the library hides its connection, the transaction may still run. Deliveries that have left may wait for their retry.

@@ -1,4 +1,4 @@
-import type { InboxContext, InboxMessage, KeyExtractor } from '@txbox/core'
+import { InvalidOptionError, type InboxContext, type InboxMessage, type KeyExtractor } from '@txbox/core'
 import { idempotencyKey, inboxKey } from '@txbox/core/internal'
 import type { ConsumerContext } from '../options/consumer.ts'
 import type { HeldDelivery } from '../receive/held-delivery.ts'
@@ -10,7 +10,7 @@ export function consumerContext(
   { deliveries, localRetries }: HeldDelivery,
   signal: AbortSignal,
 ): ConsumerContext {
-  return Object.assign(context, { signal, deliveries, localRetries, ack: ignored })
+  return Object.assign(context, { signal, deliveries, localRetries, ack: needless })
 }
 
 /**
@@ -25,7 +25,7 @@ export function handlerContext(
   { name, keyOf }: { readonly name: string; readonly keyOf: KeyExtractor<InboxMessage> },
   call: HandlerCall,
   attempt = 1,
-  ack: ConsumerContext['ack'] = ignored,
+  ack: ConsumerContext['ack'] = needless,
 ): ConsumerContext {
   const key = inboxKey(keyOf(message), name)
   return {
@@ -45,5 +45,14 @@ export function handlerContext(
   }
 }
 
-/** An acknowledgement that has no effect, because the handler's promise decides. */
-function ignored(): void {}
+/**
+ * The acknowledgement where the handler's promise decides.
+ *
+ * @throws {InvalidOptionError} at every call: the caller believes that the acknowledgement decides.
+ */
+function needless(): never {
+  throw new InvalidOptionError(
+    "context.ack settles a message only with the option acknowledge: 'manual', and in batches that are handled at least once. " +
+      'Here the promise of the handler settles it: return when the message is handled, and throw when it has failed.',
+  )
+}

@@ -30,7 +30,14 @@ export interface Turns {
   /** @returns whether it is the delivery's turn at once. Otherwise the delivery proceeds when its turn has come. */
   enter(held: HeldDelivery): boolean
   handle(held: HeldDelivery): Promise<Verdict>
+  /** Called when the consumer stops, after the deliveries that wait have been interrupted. */
+  stop?(): void
 }
+
+/** Why the handler was not called for a message that may be gone. */
+const UNANSWERED_ACCEPTANCE =
+  'The connection broke while the source accepted the message, before the handler was called. The message is delivered again ' +
+  'only if the source had not received the acceptance.'
 
 /** The delay before the next attempt of a message that the inbox reports as in flight. */
 const IN_FLIGHT_RETRY_MS = 1000
@@ -126,17 +133,16 @@ export class Handling implements Turns {
     try {
       this.#checkKey(held)
       if (dedup.length > 0) {
-        const found = await this.#dedup.begin(held.message, (error) => held.report(error))
+        const found = await this.#dedup.begin(held, call.givenUp)
         if (found.status === 'done') {
           return { kind: 'handled', outcome: 'duplicate', durationMs: call.durationMs }
         }
         if (found.status !== 'new') return { kind: 'in-flight', retryAfterMs: found.retryAfterMs }
         marks = found.marks
       }
-      if (work.kind === 'none' && work.atMostOnce) {
-        await held.delivery.accept()
-        if (!held.isLost) held.isSettled = true
-        held.heartbeat?.stop()
+      if (work.kind === 'none' && work.atMostOnce && !held.isLost) {
+        await held.acceptFirst()
+        if (held.isLost) throw new Error(UNANSWERED_ACCEPTANCE)
       }
       if (call.isGivenUp) throw call.givenUp.reason
       if (!held.isLost) return { marks }
@@ -160,7 +166,7 @@ export class Handling implements Turns {
         await marks?.release()
         return { kind: 'in-flight', retryAfterMs: IN_FLIGHT_RETRY_MS }
       }
-      if (marks !== undefined) await marks.complete()
+      if (marks !== undefined) await marks.complete(call.givenUp)
       return { kind: 'handled', outcome, durationMs: elapsedMs ?? call.durationMs }
     } catch (error) {
       if (!held.isExpired) return failed(error, call, marks)

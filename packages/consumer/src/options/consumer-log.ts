@@ -1,5 +1,6 @@
 import type { InboxMessage, Logger } from '@txbox/core'
 import {
+  explanationOf,
   loggedEvents,
   oneLine,
   readableDuration,
@@ -8,7 +9,7 @@ import {
   type LogLines,
 } from '@txbox/core/internal'
 import type { ConsumerEvents } from './consumer.ts'
-import { isRetryLater } from '../errors/failure-kind.ts'
+import { isPermanent, isRetryLater } from '../errors/failure-kind.ts'
 
 export interface ConsumerLog {
   readonly events: EventListeners<ConsumerEvents>
@@ -23,7 +24,9 @@ export interface ConsumerLog {
   stopped(): void
 }
 
-/** Turns events into log lines. The lines contain neither payloads nor the properties of foreign error objects. */
+/**
+ * Turns events into log lines. Repeated lines are thinned out, except for those about a message that is not handled any more:
+ * each such message has a line of its own. The lines contain neither payloads nor the properties of foreign error objects. */
 export function consumerLog(name: string, logger: Logger | false | undefined): ConsumerLog {
   const logged = loggedEvents<ConsumerEvents>(logger, LINES)
   const who = `The consumer ${oneLine(name)}`
@@ -59,17 +62,21 @@ const LINES: LogLines<ConsumerEvents> = {
       : { level: 'warn', object, text, kind: `retried/${event.source}`, failure: true }
   },
   'dead-lettered'(event) {
-    const text = `${nameOf(event.message)} is a dead letter (delivery ${event.deliveries}): ${sentence(event.error)}`
-    const object = { ...about('dead-lettered', event), error: reasonOf(event.error) }
-    return { level: 'error', object, text, kind: `dead-lettered/${event.source}`, failure: true }
+    const error = explanationOf(event.error)
+    const text = `${nameOf(event.message)} is a dead letter (delivery ${event.deliveries}): ${error}`
+    return { level: 'error', object: { ...about('dead-lettered', event), error }, text, failure: true }
   },
   dropped(event) {
-    const text = `${nameOf(event.message)} has failed and was dropped: ${sentence(event.error)}`
-    const object = { ...about('dropped', event), error: reasonOf(event.error) }
-    return { level: 'error', object, text, kind: `dropped/${event.source}`, failure: true }
+    const error = explanationOf(event.error)
+    const text = `${nameOf(event.message)} has failed and was dropped: ${error}`
+    return { level: 'error', object: { ...about('dropped', event), error }, text, failure: true }
   },
   unavailable({ source, error, retryInMs }) {
-    const text = `The consumer of ${source} cannot work, and tries again in ${readableDuration(retryInMs)}: ${sentence(error)}`
+    const next =
+      retryInMs === Infinity
+        ? 'until it is started again'
+        : `and tries again in ${readableDuration(retryInMs)}`
+    const text = `The consumer of ${source} cannot work, ${next}: ${sentence(error)}`
     const object = { event: 'unavailable', source, retryInMs, error: reasonOf(error) }
     return { level: 'warn', object, text, kind: 'unavailable', failure: true }
   },
@@ -90,7 +97,8 @@ const LINES: LogLines<ConsumerEvents> = {
     const where = message === undefined ? '' : ` with message ${oneLine(message.id)}`
     const text = `The consumer had an error${where} and continues: ${sentence(error)}`
     const object = { event: 'error', source, id: message?.id, error: reasonOf(error) }
-    return { level: 'error', object, text, kind: 'error', failure: true }
+    // A message that can be kept nowhere is named, like each dead letter.
+    return { level: 'error', object, text, ...(isPermanent(error) ? {} : { kind: 'error' }), failure: true }
   },
 }
 

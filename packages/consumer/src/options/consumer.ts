@@ -13,8 +13,9 @@ export interface ConsumerContext extends InboxContext {
   readonly localRetries: number
   /**
    * Settles the delivery: as failed if `error` is passed, and as handled otherwise. The method works with
-   * `acknowledge: 'manual'`, and in batches that are handled at least once. The first call counts. In all other modes the
-   * method does nothing, because the handler's promise settles the delivery.
+   * `acknowledge: 'manual'`, and in batches that are handled at least once. The first call counts.
+   *
+   * @throws {InvalidOptionError} in all other modes, because the handler's promise settles the delivery.
    *
    * @param elapsedMs the time that the work took, for the event `handled`. @default the time since the handler was called
    */
@@ -22,7 +23,15 @@ export interface ConsumerContext extends InboxContext {
 }
 
 /** Decides in the transaction, after the claim and before the handler, whether a message still applies. */
-export type Guard<Tx, M = InboxMessage> = (tx: Tx, message: M) => Promise<'apply' | 'stale'>
+export interface Guard<Tx, M = InboxMessage> {
+  (tx: Tx, message: M): Promise<'apply' | 'stale'>
+  /**
+   * Names the row that the guard locks for a message. For the messages of a batch, the guard is then called in the order of
+   * these texts, and otherwise in the order of the messages, so that two batches with the same rows do not deadlock. Must not
+   * throw.
+   */
+  readonly rowOf?: ((message: M) => string) | undefined
+}
 
 /**
  * How a message was handled. `'processed'`: by the handler. `'duplicate'`: an earlier delivery of the message was handled.
@@ -47,15 +56,23 @@ export interface ConsumerEvents<M = InboxMessage> {
    * connection breaks now, the message is delivered again with the outcome `'duplicate'`.
    */
   handled: MessageEvent<M> & { readonly outcome: HandledOutcome; readonly durationMs: number }
-  /** The message is handled again after `delayMs`. `local`: without a redelivery, and without counting a delivery. */
+  /**
+   * The message is handled again after `delayMs`. `local`: without a redelivery, and without counting a delivery, as after a
+   * conflict for which the database asks for the transaction to be run again.
+   */
   retried: MessageEvent<M> & { readonly error: unknown; readonly delayMs: number; readonly local: boolean }
   /** The message cannot be handled, or has failed too often. The message is now a dead letter. */
   'dead-lettered': MessageEvent<M> & { readonly error: unknown }
-  /** At most once: the message has failed after it was accepted, and is not delivered again. */
+  /**
+   * At most once: the message has failed after it was accepted, and is not delivered again. Or the connection broke while the
+   * source accepted the message: the handler was not called, and the message is delivered again only if the source had not
+   * received the acceptance.
+   */
   dropped: MessageEvent<M> & { readonly error: unknown }
   /**
    * The source, the database, the dedup store or the publisher of dead letters cannot be reached or used. No message is at fault,
-   * and no attempt is counted.
+   * and no attempt is counted. `retryInMs` is `Infinity` when half of the room is taken by messages whose dead letters are refused
+   * for good: the consumer does not work until it is started again.
    */
   unavailable: { readonly source: string; readonly error: unknown; readonly retryInMs: number }
   /** A message of this key is returned to the source, and later messages of the key may overtake it. */
@@ -70,7 +87,10 @@ export interface ConsumerEvents<M = InboxMessage> {
    * again each minute.
    */
   slow: MessageEvent<M> & { readonly durationMs: number }
-  /** An unexpected error: a settlement that failed, a message that was never acknowledged, or a listener that threw. */
+  /**
+   * An unexpected error: a settlement that failed, a message that was never acknowledged, a dead letter that was refused for good,
+   * or a listener that threw.
+   */
   error: { readonly error: unknown; readonly source?: string; readonly message?: M }
 }
 
@@ -96,7 +116,7 @@ export interface Consumer<M = InboxMessage> extends AsyncDisposable {
   start(): Promise<void>
   /**
    * Stops receiving. Running handlers may finish within `timeoutMs`; deliveries whose handler has not begun are returned to
-   * the source at once. Shortly before the time is over, the signals of the running handlers are aborted, and their
+   * the source at once (RabbitMQ: those with a key when no handler runs any more). Shortly before the time is over, the signals of the running handlers are aborted, and their
    * deliveries are returned to the source, too. Resolves at most 0.1 s after the time limit: if the source is silent then,
    * the consumer disconnects.
    */

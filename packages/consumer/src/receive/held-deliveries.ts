@@ -2,6 +2,7 @@ import type { Delivery } from '@txbox/core'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import { Heartbeats } from './heartbeats.ts'
 import { HeldDelivery } from './held-delivery.ts'
+import { HeldRoom } from './held-room.ts'
 import { KeyLanes } from './key-lanes.ts'
 import { RememberedDeliveries } from './remembered-deliveries.ts'
 
@@ -11,6 +12,8 @@ const LOST = new Error('The source has taken the delivery back.')
 export class HeldDeliveries {
   readonly remembered = new RememberedDeliveries()
   readonly lanes = new KeyLanes()
+  /** The room of the deliveries that are held although nobody handles them. */
+  readonly unhandled: HeldRoom
   readonly #settings: ConsumerSettings
   readonly #heartbeats: Heartbeats | undefined
   readonly #held = new Set<HeldDelivery>()
@@ -24,6 +27,7 @@ export class HeldDeliveries {
   constructor(settings: ConsumerSettings) {
     const { leaseMs } = settings.source.traits
     this.#settings = settings
+    this.unhandled = new HeldRoom(settings.prefetch)
     this.#heartbeats = leaseMs === undefined ? undefined : new Heartbeats(leaseMs)
   }
 
@@ -91,6 +95,7 @@ export class HeldDeliveries {
   /** Removes a delivery that was settled or lost. The next delivery of its key may run. */
   leave(held: HeldDelivery): void {
     this.#held.delete(held)
+    this.unhandled.leave(held)
     if (held.delivery.isSuspect === true) this.#suspects -= 1
     held.heartbeat?.stop()
     if (held.delivery.onLost === undefined) held.delivery.lost.removeEventListener('abort', held.lost)
@@ -117,7 +122,7 @@ export class HeldDeliveries {
   #lose(held: HeldDelivery): void {
     held.isTakenBack = true
     held.call?.deliveryLost()
-    if (held.isSettled || !this.#held.has(held)) return
+    if (held.isSettled || held.isAccepting || !this.#held.has(held)) return
     this.#settings.log.events.emit('lost', held.about)
     // The source has not counted the attempts for which the consumer held the delivery.
     this.remembered.remember(held.message, held.attempts)

@@ -1,4 +1,5 @@
 import type { Delivery, InboxMessage } from '@txbox/core'
+import { copyMessage } from '@txbox/core/internal'
 import type { MessageEvent } from '../options/consumer.ts'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import type { Heartbeat } from './heartbeats.ts'
@@ -18,6 +19,8 @@ export class HeldDelivery {
   attempts: number
   /** Whether the source has settled the delivery, possibly in the handler's transaction or before the handler was called. */
   isSettled = false
+  /** Whether the delivery is accepted before the handler is called. If the connection breaks now, the message may be gone. */
+  isAccepting = false
   /** Whether the source has reported that another consumer may have received the message. */
   isExpired = false
   /** Whether the broker has taken back the delivery. */
@@ -30,6 +33,12 @@ export class HeldDelivery {
   readonly #settings: ConsumerSettings
   readonly #firstDeliveries: number
   #heldRuns = 0
+  /** The message of the attempt that runs, or of the last one. */
+  #message: InboxMessage
+  /** A copy of the message as received, if the source does not decode the message again. */
+  #received: InboxMessage | undefined
+  /** Whether an attempt has had the message, and may have changed it. */
+  #isUsed = false
   #waiting: PromiseWithResolvers<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #interruption: unknown
@@ -37,6 +46,7 @@ export class HeldDelivery {
   /** @param earlier the number of earlier deliveries of the message that this process remembers. */
   constructor(delivery: Delivery, settings: ConsumerSettings, earlier: number) {
     this.delivery = delivery
+    this.#message = delivery.message
     this.#settings = settings
     this.#firstDeliveries = Math.max(delivery.deliveries, earlier + 1)
     this.attempts = this.deliveries - 1
@@ -47,7 +57,7 @@ export class HeldDelivery {
   }
 
   get message(): InboxMessage {
-    return this.delivery.message
+    return this.#message
   }
 
   /** The number of deliveries. An attempt for which the consumer held the delivery counts as another delivery. */
@@ -80,6 +90,16 @@ export class HeldDelivery {
 
   begin(): void {
     this.attempts = this.deliveries
+  }
+
+  /** Must be called before each attempt: the attempt sees the message as received, whatever an earlier one has changed in it. */
+  renewMessage(): void {
+    const { delivery } = this
+    if (delivery.decodeAgain !== undefined) {
+      if (this.#isUsed) this.#message = delivery.decodeAgain()
+    } else if (this.#received === undefined) this.#received = copyMessage(delivery.message)
+    else this.#message = copyMessage(this.#received)
+    this.#isUsed = true
   }
 
   /** @param isCounted whether the next attempt counts as another delivery. */
@@ -120,6 +140,22 @@ export class HeldDelivery {
     this.#endWait()?.reject(reason)
   }
 
+  /**
+   * Accepts the delivery before the handler is called. If it is lost meanwhile, nobody knows whether the source has received the
+   * acceptance, so the delivery counts as settled.
+   */
+  async acceptFirst(): Promise<void> {
+    this.isAccepting = true
+    try {
+      await this.delivery.accept()
+    } catch (error) {
+      this.isAccepting = false
+      throw error
+    }
+    this.heartbeat?.stop()
+    this.isSettled = true
+  }
+
   /** Settles the delivery. A settlement that fails is reported: the source delivers the message again. */
   async settle(settlement: (delivery: Delivery) => Promise<void>): Promise<void> {
     this.heartbeat?.stop()
@@ -133,6 +169,11 @@ export class HeldDelivery {
 
   async extend(): Promise<void> {
     await this.delivery.extend?.(this.#settings.source.traits.leaseMs!)
+  }
+
+  /** Reports that the database asks for the same work again, in the same call, which does not count as a delivery. */
+  reportConflict(error: unknown, delayMs: number): void {
+    this.#settings.log.events.emit('retried', { ...this.about, error, delayMs, local: true })
   }
 
   report(error: unknown): void {

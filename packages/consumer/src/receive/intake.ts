@@ -51,6 +51,11 @@ export class Intake {
   stopReceiving(): void {
     this.#stopping.abort()
     this.#receiving.abort()
+    try {
+      this.#open?.stopReceiving?.()
+    } catch (error) {
+      this.#settings.log.events.emit('error', { error, source: this.#settings.source.name })
+    }
     this.#tried.resolve()
     this.#held.wake()
   }
@@ -104,8 +109,8 @@ export class Intake {
 
   /** Whether to receive now: waits until many deliveries can be received at once, unless a handler is free. */
   get #mayReceive(): boolean {
-    const { room } = this.#held
-    return room > 0 && (room * 2 >= this.#settings.prefetch || this.#permits.isIdle)
+    const { room, unhandled } = this.#held
+    return room > 0 && !unhandled.isBlocked && (room * 2 >= this.#settings.prefetch || this.#permits.isIdle)
   }
 
   /** Waits until the source may be opened again. */

@@ -15,6 +15,8 @@ export class Permits {
   readonly #outage: Outage
   /** Called when a handler is free and no delivery waits for one. */
   readonly #idle: () => void
+  /** Whether no handler may begin because the consumer has no room for another failure. */
+  readonly #isBlocked: () => boolean
   readonly #waiting = new LinkedQueue<Applicant>()
   #concurrency: number
   #running = 0
@@ -22,10 +24,11 @@ export class Permits {
   #isClosed = false
   #timer: NodeJS.Timeout | undefined
 
-  constructor(concurrency: number, outage: Outage, idle: () => void) {
+  constructor(concurrency: number, outage: Outage, idle: () => void, isBlocked: () => boolean) {
     this.#concurrency = concurrency
     this.#outage = outage
     this.#idle = idle
+    this.#isBlocked = isBlocked
   }
 
   get running(): number {
@@ -69,6 +72,11 @@ export class Permits {
     this.#grant()
   }
 
+  /** Must be called when the consumer is no longer blocked. */
+  unblocked(): void {
+    this.#grant()
+  }
+
   /** Lets no handler begin from now on. */
   close(): void {
     this.#isClosed = true
@@ -76,7 +84,8 @@ export class Permits {
   }
 
   get #isFree(): boolean {
-    if (this.#running >= this.#concurrency || this.#isPaused || this.#isClosed) return false
+    if (this.#running >= this.#concurrency || this.#isPaused || this.#isClosed || this.#isBlocked())
+      return false
     const waitMs = this.#outage.waitMs()
     if (waitMs > 0) this.#grantIn(waitMs)
     return waitMs <= 0

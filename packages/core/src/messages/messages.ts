@@ -84,7 +84,10 @@ export interface OutboxMessage {
   text(): string
   /** The payload parsed as JSON. @throws {InvalidMessageError} when it is not JSON; the error does not quote the payload. */
   json<P = unknown>(): P
+  /** Empty for a dead letter of a consumer whose message was received without a content type. */
   readonly contentType: string
+  /** How `payload` is encoded in addition to its content type, such as `'gzip'`. Only dead letters of consumers have it. */
+  readonly contentEncoding?: string
   readonly headers: Readonly<Record<string, string>>
   readonly correlationId?: string
   /** The time of `publish`, by the database's clock. */

@@ -7,6 +7,7 @@ import type { LeaseStore } from './lease-store.ts'
 import type { OutboxStore } from './outbox-store.ts'
 import type { QueueSender, QueueStore } from './queue-store.ts'
 import type { RelayStore } from './relay-store.ts'
+import type { RowStore } from './row-store.ts'
 import type { Session } from './session.ts'
 import type { Sleeper, WakeUps } from './wake-ups.ts'
 import type { VersionBufferStore } from './version-buffer-store.ts'
@@ -23,10 +24,11 @@ export interface DatabasePorts {
    */
   bind(handle: unknown): Promise<Session>
   /**
-   * Runs a handler in the transaction of the session, and verifies that the same transaction is still open and usable
-   * when the handler returns. Before the handler starts, BEGIN has been sent. An error that the handler throws is
-   * rethrown unchanged. The check costs a round trip only for libraries that hide the state of the transaction.
+   * Runs a handler without a claim in the transaction of the session, with the checks that `HandlerGuard` documents: the
+   * transaction must not have ended before the handler, and must be open and usable when the handler returns. Before the
+   * handler starts, BEGIN has been sent.
    *
+   * @throws {NotInTransactionError} when the transaction has ended before the handler, which is then not called.
    * @throws {TransactionAbortedError} when the handler returns although an error aborted the transaction, or the
    *   handler ended the transaction.
    */
@@ -45,6 +47,7 @@ export interface DatabasePorts {
   readonly outbox: OutboxStore
   readonly queueSender: QueueSender
   readonly versions: VersionBufferStore
+  readonly rows: RowStore
 }
 
 /** The ports of a database that can open connections of its own. */

@@ -3,7 +3,7 @@ import type { Session } from './session.ts'
 /** A claim that a delivery tries to make. */
 export interface Claim {
   readonly consumer: string
-  /** The stored form of the key: see `inboxKey`. Distinct within one batch. */
+  /** The stored form of the key: see `inboxKey`. */
   readonly key: string
   readonly correlationId: string | undefined
   /** How long the claim is remembered, counted from now by the database's clock. */
@@ -26,19 +26,11 @@ export interface ClaimOptions {
    * `TransactionConflictError`. Changes no setting of the connection beyond the claim. @default the connection's setting
    */
   readonly lockTimeoutMs?: number | undefined
-  /**
-   * Whether `watch` runs a handler after a claim that is won. What `watch` must send before the handler may then travel
-   * with the claim. @default false
-   */
-  readonly beforeHandler?: boolean | undefined
 }
 
 export type ClaimResult =
-  /**
-   * The claim was inserted in the caller's transaction, at this instant of the database's clock. Some databases return
-   * the instant only on request.
-   */
-  | { readonly status: 'won'; readonly processedAt?: Date }
+  /** The claim was inserted in the caller's transaction. */
+  | { readonly status: 'won' }
   /**
    * A live claim exists: another transaction committed it, or this transaction made it earlier. `contentHash` and
    * `result` are those of the live claim; `claimBatch` returns them only if one of its own claims has either.
@@ -53,6 +45,31 @@ export type ClaimResult =
   /** Another transaction has an open claim of the key. Only with `inFlight: 'report'`. */
   | { readonly status: 'in-flight' }
 
+/** The guard of claims that were won for a handler. */
+export interface HandlerGuard {
+  /**
+   * Runs the handler in the transaction of the claims. Before the handler, verifies that the transaction was not rolled back
+   * since the claims; after the handler, that the claims exist and commit with what the handler has written. An error that the
+   * handler throws is rethrown unchanged. Must be called once. The checks cost a round trip only for libraries that hide the
+   * state of the transaction.
+   *
+   * @throws {NotInTransactionError} when the transaction has ended before the handler, which is then not called.
+   * @throws {TransactionAbortedError} when the handler returns although an error aborted the transaction, the handler
+   *   ended the transaction, or the claims were rolled back.
+   */
+  run<R>(handler: () => Promise<R> | R): Promise<R>
+}
+
+export type HandlerClaim =
+  | ({ readonly status: 'won' } & HandlerGuard)
+  | Exclude<ClaimResult, { status: 'won' }>
+
+/** The claims of a batch, with one guard for all claims that were won. `run` must be called only if there is one. */
+export interface HandlerClaims extends HandlerGuard {
+  /** The results in the order of the claims. */
+  readonly results: readonly ClaimResult[]
+}
+
 /**
  * The inbox table.
  *
@@ -65,20 +82,34 @@ export type ClaimResult =
  * - Outside a transaction, every method throws `NotInTransactionError`, and nothing is written.
  */
 export interface InboxStore {
-  /** Makes one claim, with one round trip if the key is new and there are no options. */
+  /** Makes one claim, with one round trip if the key is new and there are no options. No handler runs after the claim. */
   claim(session: Session, claim: Claim, options?: ClaimOptions): Promise<ClaimResult>
   /**
    * Makes all claims or none. The number of round trips does not depend on the number of claims. Claims are made in one
-   * global order, so that two batches that share keys do not deadlock.
+   * global order, so that two batches that share keys do not deadlock. No handler runs after the claims.
    *
-   * @param options `times` asks for the `processedAt` of won claims.
+   * @param claims have distinct keys.
    * @returns the results in the order of the claims.
    */
   claimBatch(
     session: Session,
     claims: readonly Claim[],
-    options: ClaimOptions & { readonly times: boolean },
+    options?: ClaimOptions,
   ): Promise<readonly ClaimResult[]>
+  /**
+   * Makes a claim, as `claim` does, for a handler: a claim that is won runs the handler, and guards it. What the guard must send
+   * before the handler travels with the claim.
+   */
+  claimToHandle(session: Session, claim: Claim, options?: ClaimOptions): Promise<HandlerClaim>
+  /**
+   * Makes claims for a handler, as `claimBatch` does. Of several claims of one key, the first is made; the others have its
+   * result, and are duplicates if it is won.
+   */
+  claimBatchToHandle(
+    session: Session,
+    claims: readonly Claim[],
+    options?: ClaimOptions,
+  ): Promise<HandlerClaims>
   /**
    * Stores the result of a claim that this transaction has won.
    *

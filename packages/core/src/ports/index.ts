@@ -5,7 +5,15 @@
 export type { ConnectedPorts, DatabasePorts } from './database-ports.ts'
 export type { DeadLetterStore, KeptError, ParkedMessage, StoredPayload } from './dead-letter-store.ts'
 export type { CollectionRecord, GarbageStore, Removal } from './garbage-store.ts'
-export type { Claim, ClaimOptions, ClaimResult, InboxStore } from './inbox-store.ts'
+export type {
+  Claim,
+  ClaimOptions,
+  ClaimResult,
+  HandlerClaim,
+  HandlerClaims,
+  HandlerGuard,
+  InboxStore,
+} from './inbox-store.ts'
 export type {
   BlockingKey,
   BoundedCount,
@@ -13,6 +21,7 @@ export type {
   Finding,
   InspectionStore,
   Lag,
+  OldestDue,
   LeaseFigures,
   QueueFigures,
   StatusFigures,
@@ -39,6 +48,17 @@ export type {
   OutboxSettlement,
   ShardWork,
 } from './relay-store.ts'
+export type {
+  ColumnValue,
+  ColumnValues,
+  PreciseInstant,
+  RowChange,
+  RowCondition,
+  RowRoot,
+  RowStore,
+  UserRow,
+  VersionRange,
+} from './row-store.ts'
 export type {
   ChainPosition,
   DeadChange,

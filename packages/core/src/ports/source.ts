@@ -1,4 +1,4 @@
-import type { InboxMessage } from '../messages/messages.ts'
+import type { InboxMessage, MessageIdentity } from '../messages/messages.ts'
 import type { Session } from './session.ts'
 
 /**
@@ -69,10 +69,24 @@ export interface OpenSource<P = unknown> {
    */
   receive(limit: number, how: { readonly signal: AbortSignal }): Promise<readonly Delivery<P>[]>
   /**
+   * Called when the consumer stops, before it returns the deliveries that have not begun: the source should take no more
+   * messages from the broker, so that other consumers get what is returned. Deliveries are settled until `close`.
+   */
+  stopReceiving?(): void
+  /**
    * Returns the unsettled deliveries to the broker and disconnects. These deliveries are `lost`, and are not counted if the
    * broker supports that. When `signal` is aborted, the time for this is over: a source that can disconnects at once.
    */
   close(how?: { readonly signal?: AbortSignal | undefined }): Promise<void>
+}
+
+/** A message as its source has received it. */
+export interface ReceivedMessage extends MessageIdentity {
+  readonly bytes: Uint8Array
+  /** Without it, the message was received without a content type. */
+  readonly contentType?: string | undefined
+  /** How the bytes are encoded in addition to their content type, such as `'gzip'`. */
+  readonly contentEncoding?: string | undefined
 }
 
 /**
@@ -81,6 +95,18 @@ export interface OpenSource<P = unknown> {
  */
 export interface Delivery<P = unknown> {
   readonly message: InboxMessage<P>
+  /**
+   * Returns the message as it was received, in objects that no handler has had: decoded again. The consumer calls this method
+   * before each attempt but the first. Without this method, the consumer copies the plain objects, arrays and bytes of
+   * `message` before the first attempt, and shares all other objects between the attempts.
+   */
+  decodeAgain?(): InboxMessage<P>
+  /**
+   * The message as it was received, whatever a handler has changed in `message` since. A dead letter that the consumer publishes
+   * has these bytes, this content type and encoding, and these headers. Without `body`, the dead letter has `message` as it is
+   * then, with a payload that the consumer has encoded again: as JSON, text or bytes.
+   */
+  readonly body?: ReceivedMessage | undefined
   /** The error of a message that cannot be decoded. `message` then contains only the parts that could be read. */
   readonly undecodable?: unknown
   /** The ordering key. */
@@ -115,8 +141,16 @@ export interface Delivery<P = unknown> {
     readonly counted: boolean
     readonly stopping?: boolean | undefined
   }): Promise<void>
-  /** Rejects a message that can never be handled: it moves to the place where the broker keeps rejected messages. */
-  reject(how: { readonly error: unknown }): Promise<void>
+  /**
+   * Rejects a message that can never be handled: it moves to the place where the broker keeps rejected messages.
+   *
+   * @param how `error` is the reason, which is kept with the message where that is possible. `deliveries` is the number of
+   *   deliveries as the consumer has counted them. @default the `deliveries` of this delivery
+   * @throws {PermanentError} when the place refuses this message for good. The delivery remains unsettled.
+   * @throws {RetryLaterError | BrokerUnavailableError} when the place refuses the message for now. The delivery remains unsettled,
+   *   and the consumer rejects it again after a pause.
+   */
+  reject(how: { readonly error: unknown; readonly deliveries?: number | undefined }): Promise<void>
   /** Extends the lease to `leaseMs` from now. Present if the source has the trait `leaseMs`. */
   extend?(leaseMs: number): Promise<void>
   /**

@@ -15,8 +15,11 @@ export function nameOf(value: unknown): string {
   return `a ${typeof value}`
 }
 
-/** Reads the name from the prototype, because an own property named `constructor` may come from a message. */
-function classOf(value: object): string {
+/**
+ * Returns the name of the class of an object; empty if it has none. Reads the name from the prototype, because an own property
+ * named `constructor` may come from a message.
+ */
+export function classOf(value: object): string {
   try {
     const prototype: unknown = Object.getPrototypeOf(value)
     if (typeof prototype !== 'object' || prototype === null) return ''

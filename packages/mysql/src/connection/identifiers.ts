@@ -72,3 +72,53 @@ export function tablesOf(where: string, prefix: unknown): Tables {
 export function quotedName(name: string): string {
   return `\`${name.replaceAll('`', '``')}\``
 }
+
+/** A row, as error messages describe it. */
+interface Described {
+  readonly doing: string
+}
+
+/** MySQL's limit for the names of tables, columns and databases. */
+const NAME_CHARACTERS = 64
+
+/**
+ * Returns the database, if it is named, and the name of a table of the user.
+ *
+ * @throws {InvalidOptionError} when the server would have no such name.
+ */
+export function tableNames(row: Described, table: string): readonly [database: string | null, name: string] {
+  const names = table.split('.')
+  if (names.length > 2) {
+    throw new InvalidOptionError(
+      `${row.doing}: expected the name of a table, or database.table, not ${names.length} names. Nothing was written.`,
+    )
+  }
+  for (const name of names) assertName(row, name)
+  return names.length === 1 ? [null, names[0]!] : [names[0]!, names[1]!]
+}
+
+export function quotedTable(row: Described, table: string): string {
+  return tableNames(row, table)
+    .filter((name) => name !== null)
+    .map(quotedName)
+    .join('.')
+}
+
+/**
+ * Quotes the name of a column of the user.
+ *
+ * @throws {InvalidOptionError} when the name has no 1 to 64 characters, or a question mark or another character that no
+ *   statement of txbox can have.
+ */
+export function quotedColumn(row: Described, name: string): string {
+  assertName(row, name)
+  return quotedName(name)
+}
+
+function assertName(row: Described, name: string): void {
+  if (name.length >= 1 && name.length <= NAME_CHARACTERS && NAME.test(name)) return
+  throw new InvalidOptionError(
+    `${row.doing}: the names of tables and columns have 1 to ${NAME_CHARACTERS} characters, and no question marks, NUL characters or ` +
+      `emoji; not ${nameOf(name)}. Nothing was written.`,
+  )
+}

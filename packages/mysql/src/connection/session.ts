@@ -9,12 +9,13 @@ import {
   isTxboxError,
   type Session,
 } from '@txbox/core'
-import type {
-  CheckedSnapshot,
-  ConnectionMonitor,
-  Resolved,
-  Resolver,
-  SqlResult,
+import {
+  swallowedText,
+  type CheckedSnapshot,
+  type ConnectionMonitor,
+  type Resolved,
+  type Resolver,
+  type SqlResult,
 } from '@txbox/sql/transactions'
 import { columns } from './columns.ts'
 import { IN_PROGRESS, NOT_PREPARED, NO_SAVEPOINT, numberOf, translate } from './errors.ts'
@@ -34,8 +35,6 @@ export interface MysqlSession extends Session, Resolved {
   rollbacks?: number
   /** Set before the first statement of txbox. */
   server: ServerTraits
-  /** The snapshot for the handler of a claim, whose savepoint was sent together with the claim. */
-  marked?: CheckedSnapshot | undefined
 }
 
 export async function bind(
@@ -145,10 +144,18 @@ export async function executeAnywhere(
   }
 }
 
-export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
-  const { marked, monitor, rollbacks } = session as MysqlSession
-  const snapshot = marked ?? monitor?.checkedSnapshot?.()
-  ;(session as MysqlSession).marked = undefined
+/**
+ * See `DatabasePorts.watch`, and for claims `HandlerGuard`.
+ *
+ * @param mark the mark that was sent together with the claim. By default the transaction is marked now.
+ */
+export async function watch<R>(
+  session: Session,
+  handler: () => Promise<R> | R,
+  mark?: CheckedSnapshot,
+): Promise<R> {
+  const { monitor, rollbacks } = session as MysqlSession
+  const snapshot = mark ?? monitor?.checkedSnapshot?.()
   try {
     if (snapshot?.marked !== undefined) await snapshot.marked.catch(cannotMark)
     // Another call may have failed meanwhile, and its caller may have rolled back: the handler would have an effect without
@@ -162,9 +169,9 @@ export async function watch<R>(session: Session, handler: () => Promise<R> | R):
       driver.hidesState === true && isSentAtOnce(session as MysqlSession) ? snapshot?.isIntact() : undefined
     if (snapshot === undefined || snapshot.doubtful || !isOpen()) await assertOpen(session)
     // The claim was written in another transaction than the one that is open now.
-    if (snapshot?.replaced === true) throw ended()
+    if (snapshot?.replaced === true) throw ended(monitor)
     const isKept = snapshot === undefined || (intact ?? snapshot.isIntact())
-    if (isKept !== true && !(await isKept)) throw ended()
+    if (isKept !== true && !(await isKept)) throw ended(monitor)
     return result
   } finally {
     snapshot?.end()
@@ -263,16 +270,17 @@ export async function assertOpen(session: Session): Promise<void> {
     // A conflict or an outage of the check itself says nothing about what the handler has done.
     if (isTxboxError(cause) && cause.retryable) throw cause
   }
-  throw ended(cause)
+  throw ended((session as MysqlSession).monitor, cause)
 }
 
-function ended(cause?: unknown): TransactionAbortedError {
+function ended(monitor: ConnectionMonitor | undefined, cause?: unknown): TransactionAbortedError {
+  const swallowed = monitor?.abortedBy
   return new TransactionAbortedError(
     'The handler returned although its transaction had ended, or the claim had been rolled back: an error rolled the ' +
       'transaction back (a deadlock, 1213), a statement committed it (DDL, BEGIN), or something ended it or rolled back to a ' +
       'savepoint from before the claim. Its effects do not commit together with the claim; what it wrote outside the ' +
       'transaction is committed already. Roll back; let errors of statements leave the handler, do not commit in it, and ' +
-      'roll back to savepoints of its own only.',
-    { cause },
+      `roll back to savepoints of its own only.${swallowedText(swallowed)}`,
+    { cause: swallowed ?? cause },
   )
 }

@@ -31,6 +31,7 @@ export function inspectionStore(tables: Tables, root: RootAdapter, db: unknown):
     read: columns,
     errors,
     figuresValues: (limit) => Array.from({ length: COUNTS }, () => limit),
+    lagValues: (limit) => [limit, limit],
     queueValue: (queue) => ({ utf8: queue }),
     queueFiguresValues(queue, limit) {
       const name = { utf8: queue }

@@ -10,15 +10,16 @@ import {
   type Session,
 } from '@txbox/core'
 import { propertyOf } from '@txbox/core/internal'
-import type {
-  Awaitable,
-  ConnectionMonitor,
-  Opening,
-  Resolved,
-  Resolver,
-  Snapshot,
-  SqlResult,
-  TransactionState,
+import {
+  swallowedText,
+  type Awaitable,
+  type ConnectionMonitor,
+  type Opening,
+  type Resolved,
+  type Resolver,
+  type Snapshot,
+  type SqlResult,
+  type TransactionState,
 } from '@txbox/sql/transactions'
 import { translate } from './errors.ts'
 import { sessionStatements } from './session-statements.ts'
@@ -26,34 +27,33 @@ import { endedMeanwhile, isRollingBack, sendInTurn } from './statement-turns.ts'
 
 /** The content of the opaque {@link Session}. */
 export interface PostgresSession extends Session, Resolved {
-  /** Absent until the state of the handle has been checked. */
-  monitor: ConnectionMonitor | undefined
-  /** The monitor's snapshot from the moment before the claim, or the lock of a chain, was sent. */
-  beforeClaim: Snapshot | undefined
+  /** Absent in a transaction that txbox itself opened: its session is closed when the transaction ends. */
+  readonly monitor: ConnectionMonitor | undefined
+  /** The monitor's snapshot from the moment when the transaction was found open. */
+  readonly since: Snapshot | undefined
   /** Present as long as BEGIN has not been sent. */
   opening: Opening | undefined
-  /**
-   * Checks whether the rows that the session wrote still exist and are not committed. Absent if the session wrote no
-   * rows.
-   */
-  holds: (() => Promise<boolean>) | undefined
 }
+
+/** Asks the server whether the rows that were written in the transaction still exist and are not committed. */
+export type Holds = () => Promise<boolean>
 
 /** See `DatabasePorts.bind`. */
 export async function bind(resolver: Resolver, handle: unknown): Promise<PostgresSession> {
   if (opened.has(handle as object)) return handle as PostgresSession
-  const resolved = resolver.transaction(handle)
-  const session = sessionOn(resolved instanceof Promise ? await resolved : resolved, undefined)
-  const { driver, connection, name } = session
+  const found = resolver.transaction(handle)
+  const resolved = found instanceof Promise ? await found : found
+  const { driver, connection, name } = resolved
+  let monitor: ConnectionMonitor | undefined
   let state: TransactionState
   try {
     // Awaited even if the state is known at once: otherwise this call could overtake an earlier call that still awaits it.
-    session.monitor = await driver.monitor(connection)
-    state = await driver.state(connection, session.monitor)
+    monitor = await driver.monitor(connection)
+    state = await driver.state(connection, monitor)
   } catch (error) {
     throw translate(error, 'checking whether a transaction is open')
   }
-  if (state === 'none' || (state === 'unknown' && !(await isInTransaction(session)))) {
+  if (state === 'none' || (state === 'unknown' && !(await isInTransaction(resolved)))) {
     throw new NotInTransactionError(
       `Expected an open transaction, but this ${name} handle has none. Pass the transaction, or the client ` +
         'after BEGIN, and not the pool or root. Nothing was written.',
@@ -61,10 +61,12 @@ export async function bind(resolver: Resolver, handle: unknown): Promise<Postgre
   }
   if (state === 'aborted') {
     throw new TransactionAbortedError(
-      'An earlier statement of the transaction failed, so it can only roll back. Nothing was written.',
+      'An earlier statement of the transaction failed, so it can only roll back. Nothing was written.' +
+        swallowedText(monitor?.abortedBy),
+      { cause: monitor?.abortedBy },
     )
   }
-  return session
+  return sessionOn(resolved, undefined, monitor)
 }
 
 /** The sessions of transactions that txbox itself opened. */
@@ -84,6 +86,7 @@ export async function openedSession(
 function sessionOn(
   { driver, connection, name, isOpen, settled }: Resolved,
   opening: Opening | undefined,
+  monitor?: ConnectionMonitor,
 ): PostgresSession {
   // Listed instead of copied and extended, which takes several times as long.
   return {
@@ -93,9 +96,8 @@ function sessionOn(
     isOpen,
     settled,
     opening,
-    monitor: undefined,
-    beforeClaim: undefined,
-    holds: undefined,
+    monitor,
+    since: monitor?.snapshot(),
   } as never
 }
 
@@ -157,26 +159,25 @@ export async function write(
 }
 
 /**
- * Lets `watch` find out whether the transaction was rolled back after its claim, or the lock of a chain, was
- * sent. Call this before that statement.
+ * See `DatabasePorts.watch`, and for claims `HandlerGuard`.
+ *
+ * @param holds asks about the claims. Asked only if the answers of the connection leave a doubt.
  */
-export function watchFromNow(session: Session): void {
-  ;(session as PostgresSession).beforeClaim = (session as PostgresSession).monitor?.snapshot()
-}
-
-/** See `DatabasePorts.watch`. */
-export async function watch<R>(session: Session, handler: () => Promise<R> | R): Promise<R> {
-  const { driver, connection, monitor, opening, settled, beforeClaim } = session as PostgresSession
+export async function watch<R>(session: Session, handler: () => Promise<R> | R, holds?: Holds): Promise<R> {
+  const { driver, connection, monitor, opening, settled, since } = session as PostgresSession
   if (opening !== undefined) await open(session)
-  const snapshot = (monitor ?? (await driver.monitor(connection)))?.snapshot()
+  const watching = monitor ?? (await driver.monitor(connection))
+  const snapshot = watching?.snapshot()
   // Another call may have failed meanwhile, and its caller may have rolled back: the handler would have an effect without its
   // claim.
-  const isRolledBack = isRollingBack(session as PostgresSession, beforeClaim)
+  const isRolledBack = isRollingBack(session as PostgresSession, since)
   if (isRolledBack !== false && (await isRolledBack)) throw endedMeanwhile()
   const result = await handler()
   if (settled !== undefined) await settled()
   const state = stateAfter(session as PostgresSession)
-  if (state !== 'open' || !isUndisturbed(snapshot)) await assertOpen(session, state, snapshot)
+  if (state !== 'open' || !isUndisturbed(snapshot)) {
+    await assertOpen(state, snapshot, watching, holds ?? (() => isInTransaction(session as PostgresSession)))
+  }
   return result
 }
 
@@ -190,8 +191,7 @@ function stateAfter({ driver, connection, isOpen }: PostgresSession): Awaitable<
 }
 
 /** The server refuses a savepoint outside of a transaction block: 25P01, "no active sql transaction". */
-async function isInTransaction(session: Session): Promise<boolean> {
-  const { driver, connection } = session as PostgresSession
+async function isInTransaction({ driver, connection }: Resolved): Promise<boolean> {
   try {
     await driver.query(connection, sessionStatements.setProbe, [])
     await driver.query(connection, sessionStatements.releaseProbe, [])
@@ -204,19 +204,22 @@ async function isInTransaction(session: Session): Promise<boolean> {
 
 /** Checks the transaction after a handler, or a caller's work, has returned. */
 async function assertOpen(
-  session: Session,
   asked: Awaitable<TransactionState>,
   snapshot: Snapshot | undefined,
+  monitor: ConnectionMonitor | undefined,
+  holds: Holds,
 ): Promise<void> {
-  const { holds } = session as PostgresSession
+  // Later statements of txbox may fail too.
+  let swallowed: unknown
   let cause: unknown
   try {
     // A statement that is still in flight may end the transaction. Therefore ask for the state first, and read the
     // snapshot after the answer.
     const state = await asked
+    swallowed = monitor?.abortedBy
     if (state === 'open' && isUndisturbed(snapshot)) return
     const isLost = state === 'none' || state === 'aborted' || snapshot?.ended === true
-    if (!isLost && (await (holds ?? (() => isInTransaction(session)))())) return
+    if (!isLost && (await holds())) return
   } catch (error) {
     cause = translate(error, 'checking the transaction after the handler')
     // A conflict or an outage of the check itself says nothing about what the handler has done.
@@ -227,8 +230,8 @@ async function assertOpen(
       'had been rolled back. Its effects do not commit together with the claim: after a COMMIT in the handler, all that was ' +
       'written before it, the claim included, and what was written after it without a transaction is committed already, and ' +
       'a redelivery is a duplicate. Roll back. In the handler, let SQL errors leave the handler, do not commit, and roll ' +
-      'back only to savepoints that the handler has set.',
-    { cause },
+      `back only to savepoints that the handler has set.${swallowedText(swallowed)}`,
+    { cause: swallowed ?? cause },
   )
 }
 

@@ -24,14 +24,14 @@ const turns = new WeakMap<object, Promise<unknown>>()
  * made.
  */
 export function sendInTurn(
-  session: Resolved & { readonly beforeClaim: Snapshot | undefined },
+  session: Resolved & { readonly since: Snapshot | undefined },
   text: string,
   values: readonly unknown[],
 ): Promise<SqlResult> {
   const before = turns.get(connectionIdentity(session))
   const state = before === undefined ? stateNow(session) : undefined
   if (state === undefined) return sendLater(session, before, text, values)
-  if (state === 'none' || session.beforeClaim?.replaced === true) throw endedMeanwhile()
+  if (state === 'none' || session.since?.replaced === true) throw endedMeanwhile()
   return session.driver.query(session.connection, text, values)
 }
 

@@ -1,19 +1,29 @@
 /* PostgreSQL counts the rows that a claim wrote; on MySQL and MariaDB a duplicate is an error, and a batch has a token. */
 import type { Session } from '@txbox/core'
-import type { Claim, ClaimOptions, ClaimResult, InboxStore } from '@txbox/core/ports'
+import type {
+  Claim,
+  ClaimOptions,
+  ClaimResult,
+  HandlerClaim,
+  HandlerClaims,
+  HandlerGuard,
+  InboxStore,
+} from '@txbox/core/ports'
 import {
   CLAIMING,
   CLAIM_ROUNDS,
   SAVING_RESULT,
+  claimEachKeyOnce,
   claimGone,
   duplicateClaim,
   hasExtras,
   unsettledClaim,
+  type TimedResult,
 } from '@txbox/sql/stores'
 import { inTurnOfConnection } from '@txbox/sql/transactions'
 import { columns } from '../connection/columns.ts'
 import { inboxStatements } from './inbox-statements.ts'
-import { execute, watchFromNow, write, type PostgresSession } from '../connection/session.ts'
+import { execute, watch, write, type PostgresSession } from '../connection/session.ts'
 
 export class PostgresInboxStore implements InboxStore {
   readonly #sql: ReturnType<typeof inboxStatements>
@@ -24,10 +34,15 @@ export class PostgresInboxStore implements InboxStore {
 
   claim(session: Session, claim: Claim, options: ClaimOptions = {}): Promise<ClaimResult> {
     const { lockTimeoutMs } = options
-    watchFromNow(session)
     return lockTimeoutMs === undefined
       ? this.#claim(session, claim, options)
       : this.#within(session, lockTimeoutMs, () => this.#claim(session, claim, options))
+  }
+
+  async claimToHandle(session: Session, claim: Claim, options?: ClaimOptions): Promise<HandlerClaim> {
+    const result = await this.claim(session, claim, options)
+    if (result.status !== 'won') return result
+    return { status: 'won', ...this.#guard(session, claim.consumer, [claim.key]) }
   }
 
   async #claim(session: Session, claim: Claim, { inFlight }: ClaimOptions): Promise<ClaimResult> {
@@ -40,12 +55,12 @@ export class PostgresInboxStore implements InboxStore {
       if (inFlight === 'report') {
         const reported = [...plain, ...extrasOf(claim)]
         const { rows } = await execute(session, CLAIMING, this.#sql.claimReported, reported)
-        if (columns.number(rows[0], 'won') > 0) return this.#won(session, claim)
+        if (columns.number(rows[0], 'won') > 0) return { status: 'won' }
         free = columns.flag(rows[0], 'free')
       } else if (
         (await write(session, CLAIMING, extras ? this.#sql.claimWith : this.#sql.claim, values)) > 0
       ) {
-        return this.#won(session, claim)
+        return { status: 'won' }
       }
 
       const { rows } = await execute(session, CLAIMING, this.#sql.read, key)
@@ -54,7 +69,7 @@ export class PostgresInboxStore implements InboxStore {
       if (!free) return { status: 'in-flight' }
       const renew = extras ? this.#sql.renewWith : this.#sql.renew
       if (found !== undefined && (await write(session, CLAIMING, renew, values)) > 0) {
-        return this.#won(session, claim)
+        return { status: 'won' }
       }
     }
     throw unsettledClaim(claim.consumer)
@@ -64,19 +79,29 @@ export class PostgresInboxStore implements InboxStore {
     session: Session,
     claims: readonly Claim[],
     options: ClaimOptions = {},
-  ): Promise<readonly ClaimResult[]> {
+  ): Promise<readonly TimedResult[]> {
     const { lockTimeoutMs } = options
-    watchFromNow(session)
     return lockTimeoutMs === undefined
       ? this.#claimBatch(session, claims, options)
       : this.#within(session, lockTimeoutMs, () => this.#claimBatch(session, claims, options))
+  }
+
+  async claimBatchToHandle(
+    session: Session,
+    claims: readonly Claim[],
+    options?: ClaimOptions,
+  ): Promise<HandlerClaims> {
+    // The statement returns the instants in any case.
+    const results = await claimEachKeyOnce(claims, (distinct) => this.claimBatch(session, distinct, options))
+    const won = claims.filter((_, n) => results[n]!.status === 'won').map(({ key }) => key)
+    return { results, ...this.#guard(session, claims[0]?.consumer, won) }
   }
 
   async #claimBatch(
     session: Session,
     claims: readonly Claim[],
     { inFlight }: ClaimOptions,
-  ): Promise<readonly ClaimResult[]> {
+  ): Promise<readonly TimedResult[]> {
     const reported = inFlight === 'report'
     const extras = reported || claims.some(hasExtras)
     const text = reported
@@ -84,7 +109,7 @@ export class PostgresInboxStore implements InboxStore {
       : extras
         ? this.#sql.claimBatchWith
         : this.#sql.claimBatch
-    const results = new Map<string, ClaimResult>()
+    const results = new Map<string, TimedResult>()
     // Claims are sorted so that concurrent batches lock in the same order. Any order that is the same in every process
     // works; this one is by UTF-16 code units.
     let left = claims.toSorted((a, b) => (a.key < b.key ? -1 : 1))
@@ -111,8 +136,6 @@ export class PostgresInboxStore implements InboxStore {
       }
       left = left.filter((claim) => !results.has(claim.key))
     }
-    const won = [...results].filter(([, { status }]) => status === 'won').map(([key]) => key)
-    if (won.length > 0) this.#hold(session, claims[0]!.consumer, won)
     return claims.map((claim) => {
       const result = results.get(claim.key)
       if (result === undefined) throw unsettledClaim(claim.consumer)
@@ -155,18 +178,14 @@ export class PostgresInboxStore implements InboxStore {
     await execute(session, 'removing claims from the inbox', this.#sql.removeBatch, [consumer, keys])
   }
 
-  #won(session: Session, { consumer, key }: Claim): ClaimResult {
-    this.#hold(session, consumer, [key])
-    return { status: 'won' }
-  }
-
-  /** Lets the session check, after the handler, whether the claims still exist. */
-  #hold(session: Session, consumer: string, keys: readonly string[]): void {
-    ;(session as PostgresSession).holds = async () => {
+  /** The guard asks the server, after the handler, whether the claims still exist. */
+  #guard(session: Session, consumer: string | undefined, keys: readonly string[]): HandlerGuard {
+    const holds = async (): Promise<boolean> => {
       const doing = 'checking whether the claim still exists'
       const { rows } = await execute(session, doing, this.#sql.held, [consumer, keys])
       return columns.number(rows[0], 'held') === keys.length
     }
+    return { run: (handler) => watch(session, handler, holds) }
   }
 }
 

@@ -24,10 +24,50 @@ export function inspectionStatements(schema: string) {
       select o.created_at from ${schema}.outbox as o where o.shard = shards.shard order by o.seq limit 1
     ) as first
   ) as oldest_ms`
+  /** The index on this expression finds the message that has been due the longest. */
+  const dueSince = 'greatest(m.created_at, m.deliver_at, m.redriven_at)'
+  const dueParked = `from ${schema}.parked as m where m.dead_at is null and ${dueSince} <= pg_catalog.statement_timestamp()`
+  const age = ms('pg_catalog.clock_timestamp() - oldest.since')
   return {
     lag: `
 select
-  ${lag}`,
+  ${lag},
+  ${count(dueParked)} as parked`,
+
+    /** The message of the outbox that has been due the longest: of each part its oldest one. */
+    oldestInOutbox: `
+select oldest.part, oldest.id, oldest.topic, ${age} as age_ms
+from (
+  (
+    select 'backlog' as part, first.id, first.topic, first.created_at as since
+    from pg_catalog.generate_series(0, 15) as shards (shard)
+    cross join lateral (
+      select o.id, o.topic, o.created_at from ${schema}.outbox as o where o.shard = shards.shard order by o.seq limit 1
+    ) as first
+    order by first.created_at
+    limit 1
+  )
+  union all
+  (
+    select case when m.deliver_at is null then 'parked' else 'scheduled' end, m.id, m.topic, ${dueSince}
+    ${dueParked}
+    order by ${dueSince}
+    limit 1
+  )
+) as oldest
+order by oldest.since
+limit 1`,
+
+    /** The message of all queues that has been due the longest. A row with the epoch has been handled. */
+    oldestInQueues: `
+select 'queue' as part, oldest.id, oldest.topic, ${age} as age_ms
+from (
+  select m.id, m.topic, ${dueSince} as since
+  from ${schema}.queue as m
+  where m.dead_at is null and m.due_at is distinct from ${EPOCH} and ${dueSince} <= pg_catalog.statement_timestamp()
+  order by ${dueSince}
+  limit 1
+) as oldest`,
 
     figures: `
 select
@@ -168,6 +208,15 @@ from (
 ) as held
 join ${schema}.parked as head on head.place = held.place
 order by held.waiting desc, head.order_key`,
+
+    /** Counts the keys among a limited number of parked messages ($1). */
+    blockedKeys: `
+select pg_catalog.count(*)::text as blocked, coalesce(pg_catalog.sum(held.messages), 0)::text as messages
+from (
+  select pg_catalog.count(*) as messages
+  from (select shard, order_key from ${schema}.parked where order_key is not null limit $1) as held_up
+  group by shard, order_key
+) as held`,
 
     settings: `
 select pg_catalog.current_setting('server_version') as version, pg_catalog.current_setting('server_version_num') as version_number,

@@ -18,6 +18,7 @@ export function inspectionStore(schema: string, root: RootAdapter, db: unknown):
     read: columns,
     errors,
     figuresValues: (limit) => [limit],
+    lagValues: (limit) => [limit],
     queueValue: (queue) => queue,
     queueFiguresValues: (queue, limit) => [limit, queue],
     keyEndsValues: (queue, shard, key) => [queue, shard, key],

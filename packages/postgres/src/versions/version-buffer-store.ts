@@ -6,7 +6,7 @@ import type { Session } from '@txbox/core'
 import type { VersionBufferStore } from '@txbox/core/ports'
 import { BUFFERING, deadChange, sharedTransaction, waitingChange, type Row } from '@txbox/sql/stores'
 import { columns } from '../connection/columns.ts'
-import { execute, watchFromNow } from '../connection/session.ts'
+import { execute } from '../connection/session.ts'
 import { versionBufferStatements } from './version-buffer-statements.ts'
 
 type Store = VersionBufferStore
@@ -21,7 +21,6 @@ export class PostgresVersionBufferStore implements VersionBufferStore {
   }
 
   readonly lock: Store['lock'] = async (session, { consumer, key }, initial) => {
-    watchFromNow(session)
     const [row] = await this.#rows(session, 'lock', [consumer, key, String(initial)])
     return { version: columns.bigint(row, 'version'), waiting: columns.number(row, 'waiting') }
   }

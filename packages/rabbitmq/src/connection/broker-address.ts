@@ -14,6 +14,8 @@ export interface BrokerAddress {
   readonly url: string
   /** The name in error messages: host and vhost, without user and password. */
   readonly name: string
+  /** The user who connects. */
+  readonly user: string
 }
 
 /** Error messages never show the URL, which may contain a password. */
@@ -32,14 +34,18 @@ export function brokerAddress(check: OptionChecker): BrokerAddress {
         "characters percent-encoded: '/' as %2F, '?' as %3F, '#' as %23, and '@' as %40.",
     )
   }
-  const { protocol, hostname, port, pathname } = new URL(url)
+  const { protocol, hostname, port, pathname, username } = new URL(url)
   if ((protocol !== 'amqp:' && protocol !== 'amqps:') || hostname === '') {
     throw new InvalidOptionError(
       `${check.where}: the option 'url' must be amqp://host or amqps://host, not ${oneLine(protocol, 40)}//….`,
     )
   }
   const host = `${oneLine(hostname, 255)}:${port === '' ? (protocol === 'amqp:' ? 5672 : 5671) : port}`
-  return { url: withHeartbeat(url), name: `${host}, vhost '${oneLine(vhostOf(pathname))}'` }
+  return {
+    url: withHeartbeat(url),
+    name: `${host}, vhost '${oneLine(decoded(pathname.slice(1)) || '/')}'`,
+    user: decoded(username) || 'guest',
+  }
 }
 
 /** Adds to the text, because a URL that is parsed and written again may have another password. */
@@ -50,12 +56,10 @@ function withHeartbeat(url: string): string {
   return `${text}${text.includes('?') ? '&' : '?'}heartbeat=${HEARTBEAT}`
 }
 
-function vhostOf(pathname: string): string {
-  const encoded = pathname.slice(1)
-  if (encoded === '') return '/'
+function decoded(part: string): string {
   try {
-    return decodeURIComponent(encoded)
+    return decodeURIComponent(part)
   } catch {
-    return encoded
+    return part
   }
 }

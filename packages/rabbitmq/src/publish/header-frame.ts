@@ -8,9 +8,9 @@ const FIXED_PROPERTY_BYTES = 13
 
 /** The size of the frame with the properties of a message: AMQP cannot split it over several frames. */
 export function headerFrameBytes({ properties }: OutgoingMessage): number {
-  const { messageId, type, correlationId, contentType, headers } = properties
+  const { messageId, type, correlationId, contentType, contentEncoding, headers } = properties
   let bytes = FRAME_BYTES + CONTENT_HEADER_BYTES + FIXED_PROPERTY_BYTES
-  for (const text of [messageId, type, correlationId, contentType]) {
+  for (const text of [messageId, type, correlationId, contentType, contentEncoding]) {
     if (text !== undefined) bytes += 1 + Buffer.byteLength(text)
   }
   // The length of a name has one byte, the type of a value one, and its length four.

@@ -22,7 +22,8 @@ export interface OutgoingMessage {
     readonly messageId: string
     readonly type: string | undefined
     readonly correlationId: string | undefined
-    readonly contentType: string
+    readonly contentType: string | undefined
+    readonly contentEncoding: string | undefined
     readonly timestamp: number
     readonly headers: Readonly<Record<string, string>>
   }
@@ -30,7 +31,8 @@ export interface OutgoingMessage {
 
 /** @throws {PermanentError} when the message does not fit into AMQP: each attempt would fail. */
 export function outgoingMessage(message: OutboxMessage, maxMessageBytes: number): OutgoingMessage {
-  const { id, topic, type, key, payload, contentType, headers, correlationId, createdAt } = message
+  const { id, topic, type, key, payload, headers, correlationId, createdAt } = message
+  const { contentType, contentEncoding } = message
   if (payload.byteLength > maxMessageBytes) {
     throw new PermanentError(
       `Message ${oneLine(id)} has a payload of ${payload.byteLength} bytes; 'maxMessageBytes' is ${maxMessageBytes}. Store the data ` +
@@ -42,6 +44,7 @@ export function outgoingMessage(message: OutboxMessage, maxMessageBytes: number)
   checkShortString(id, 'type', type)
   checkShortString(id, 'correlation id', correlationId)
   checkShortString(id, 'content type', contentType)
+  checkShortString(id, 'content encoding', contentEncoding)
   if (key?.isWellFormed() === false) throw notUnicode(id, 'its key contains')
   checkHeaders(id, headers)
   if (Number.isNaN(createdAt.getTime())) {
@@ -62,7 +65,8 @@ export function outgoingMessage(message: OutboxMessage, maxMessageBytes: number)
       messageId: id,
       type,
       correlationId,
-      contentType,
+      contentType: contentType === '' ? undefined : contentType,
+      contentEncoding,
       // AMQP counts seconds.
       timestamp: Math.floor(createdAt.getTime() / 1000),
       headers:

@@ -79,10 +79,10 @@ export interface RabbitmqPublisherOptions {
  * Publishes to a RabbitMQ exchange, with publisher confirms: a message is accepted when the broker has taken
  * responsibility for it in every queue that it was routed to, on disk where the queue is durable.
  *
- * On the wire: routing key = topic; persistent; `message-id` = id; `type`, `correlation-id` and `content-type` as in
- * the message; `timestamp` = when it was created, in seconds; the message's headers, its ordering key as the header
- * `txbox-key`, and the time of its creation with milliseconds as the header `txbox-time`, in RFC 3339. The body is the payload,
- * byte for byte.
+ * On the wire: routing key = topic; persistent; `message-id` = id; `type`, `correlation-id`, `content-type` and
+ * `content-encoding` as in the message; `timestamp` = when it was created, in seconds; the message's headers, its ordering key
+ * as the header `txbox-key`, and the time of its creation with milliseconds as the header `txbox-time`, in RFC 3339. The body is
+ * the payload, byte for byte.
  *
  * - A message that cannot be routed to a queue (no binding, no such queue) is rejected, and can be tried again. If this publisher
  *   has seen its routing key routed before, one of the last 10,000, no attempt is counted: every 30 s one message with this key is

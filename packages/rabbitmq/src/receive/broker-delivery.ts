@@ -1,11 +1,24 @@
-import { InvalidMessageError, type Delivery, type InboxMessage } from '@txbox/core'
+import { InvalidMessageError, type Delivery, type InboxMessage, type ReceivedMessage } from '@txbox/core'
 import { LazyAbort } from '@txbox/core/internal'
 import type { ConsumeMessage } from 'amqplib'
-import { fromRabbitmq } from './from-rabbitmq.ts'
+import type { DeadLetterExchange } from './dead-letter-exchange.ts'
+import { fromRabbitmq, identityOf } from './from-rabbitmq.ts'
 import { KEY_HEADER } from '../publish/outgoing-message.ts'
 
-/** How a delivery is settled on its channel. `ack-unanswered` does not wait until the broker has processed the settlement. */
-export type Acknowledgement = 'ack' | 'ack-unanswered' | 'reject' | 'requeue' | 'requeue-uncounted'
+/**
+ * How a delivery is settled on its channel. `ack-unanswered` does not wait until the broker has processed the settlement.
+ * `return` is a requeue by a consumer that stops, which the channel may leave to its close.
+ */
+export type Acknowledgement =
+  | 'ack'
+  | 'ack-unanswered'
+  | 'reject'
+  | 'requeue'
+  | 'requeue-uncounted'
+  | 'return'
+  | 'return-uncounted'
+
+type Rejection = Parameters<Delivery['reject']>[0]
 
 /**
  * The header in which a quorum queue counts the earlier deliveries of a message. On a first delivery, the header comes from
@@ -22,18 +35,24 @@ export class BrokerDelivery<P> implements Delivery<P> {
   readonly #raw: ConsumeMessage
   readonly #lost = new LazyAbort()
   readonly #settle: (delivery: BrokerDelivery<P>, how: Acknowledgement) => Promise<void>
+  readonly #deadLetters: DeadLetterExchange | undefined
   #settled: Promise<void> | undefined
 
-  /** @param isCounted whether the queue counts deliveries, and so sets the header with the count. */
+  /**
+   * @param isCounted whether the queue counts deliveries, and so sets the header with the count.
+   * @param deadLetters takes a rejected message. @default the broker itself moves the message, if it keeps rejected messages
+   */
   constructor(
     raw: ConsumeMessage,
     isCounted: boolean,
     settle: (delivery: BrokerDelivery<P>, how: Acknowledgement) => Promise<void>,
+    deadLetters?: DeadLetterExchange,
   ) {
     this.#raw = raw
     this.#settle = settle
+    this.#deadLetters = deadLetters
     try {
-      this.message = fromRabbitmq<P>(raw)
+      this.message = withOwnBytes(fromRabbitmq<P>(raw))
     } catch (error) {
       this.message = readable<P>(raw)
       this.undecodable = error ?? new InvalidMessageError('The delivery cannot be decoded.')
@@ -45,12 +64,31 @@ export class BrokerDelivery<P> implements Delivery<P> {
     this.deliveries = raw.fields.redelivered ? Math.max(2, earlier + 1) : 1
   }
 
+  /** Created lazily, because few messages become dead letters. */
+  get body(): ReceivedMessage {
+    const { content, properties } = this.#raw
+    const { id, ...identity } = identityOf(properties)
+    const contentType = textOf(properties.contentType)
+    const contentEncoding = textOf(properties.contentEncoding)
+    return {
+      id: id ?? '',
+      ...identity,
+      bytes: content,
+      ...(contentType === undefined ? {} : { contentType }),
+      ...(contentEncoding === undefined ? {} : { contentEncoding }),
+    }
+  }
+
   get lost(): AbortSignal {
     return this.#lost.signal
   }
 
   onLost(listener: () => void): void {
     this.#lost.onAbort(listener)
+  }
+
+  decodeAgain(): InboxMessage<P> {
+    return withOwnBytes(fromRabbitmq<P>(this.#raw))
   }
 
   /** Counts the deliveries of the channel. */
@@ -67,13 +105,15 @@ export class BrokerDelivery<P> implements Delivery<P> {
   }
 
   retry({ counted, stopping = false }: { counted: boolean; stopping?: boolean | undefined }): Promise<void> {
-    // `close` returns the delivery to its place in the queue.
-    if (stopping && this.key !== undefined) return (this.#settled ??= Promise.resolve())
+    if (stopping) return this.#once(counted ? 'return' : 'return-uncounted')
     return this.#once(counted ? 'requeue' : 'requeue-uncounted')
   }
 
-  reject(): Promise<void> {
-    return this.#once('reject')
+  async reject({ error, deliveries = this.deliveries }: Rejection = { error: undefined }): Promise<void> {
+    const isOpen = this.#settled === undefined && !this.#lost.isAborted
+    if (this.#deadLetters === undefined || !isOpen) return this.#once('reject')
+    await this.#deadLetters.take(this.#raw, { error, deliveries })
+    await this.#once('ack')
   }
 
   /** Called when the channel has ended, because the broker then takes back the delivery. */
@@ -95,16 +135,19 @@ function countOf(header: unknown): number {
   return Number.isSafeInteger(earlier) && earlier > 0 ? earlier : 0
 }
 
+/** Copies a payload of bytes, so that a handler that changes it does not change what was received. */
+function withOwnBytes<P>(message: InboxMessage<P>): InboxMessage<P> {
+  const { payload } = message
+  return payload instanceof Uint8Array ? { ...message, payload: payload.slice() as P & Uint8Array } : message
+}
+
 /** Reads the readable parts of a delivery that cannot be decoded. The payload is the body as it was received. */
 function readable<P>({ content, properties }: ConsumeMessage): InboxMessage<P> {
-  const id: unknown = properties.messageId
-  const headers = Object.entries(properties.headers ?? {}).filter(
-    (header): header is [string, string] => typeof header[1] === 'string',
-  )
+  const { id, ...identity } = identityOf(properties)
   const payload: unknown = new Uint8Array(content.buffer, content.byteOffset, content.byteLength)
-  return {
-    id: typeof id === 'string' ? id : '',
-    headers: Object.fromEntries(headers),
-    payload: payload as P,
-  }
+  return { id: id ?? '', ...identity, payload: payload as P }
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
 }

@@ -2,10 +2,29 @@ import { BrokerUnavailableError, type Delivery, type OpenSource } from '@txbox/c
 import { unlessAborted, within } from '@txbox/core/internal'
 import type { Channel, ChannelModel, ConsumeMessage } from 'amqplib'
 import { BrokerDelivery, type Acknowledgement } from './broker-delivery.ts'
+import type { DeadLetterExchange } from './dead-letter-exchange.ts'
+import type { SourcePublishing } from './source-publishing.ts'
 import { reasonOf } from '../connection/reason-of.ts'
+import { Subscription } from './subscription.ts'
 
 /** How long each step of closing may take. */
 const CLOSE_TIMEOUT_MS = 2000
+
+/** What a channel knows about its queue, and what it needs. */
+export interface ConsumingSettings {
+  /** The queue and the broker, in error messages. */
+  readonly name: string
+  readonly prefetch: number
+  readonly isCounted: boolean
+  /** Whether the queue is known to have no single active consumer: several consumers receive at the same time. */
+  readonly isShared: boolean
+  /** Whether a delivery that is returned by a nack keeps its place in the queue. */
+  readonly nackKeepsPlace: boolean
+  readonly failed: (error: unknown) => void
+  readonly lifetime: AbortController
+  readonly publishing: SourcePublishing
+  readonly deadLetters: DeadLetterExchange | undefined
+}
 
 /**
  * One subscription of a queue, with its channel and connection. It never reconnects: after a failure the source opens
@@ -14,18 +33,16 @@ const CLOSE_TIMEOUT_MS = 2000
 export class ConsumingChannel<P> implements OpenSource<P> {
   readonly #model: ChannelModel
   readonly #channel: Channel
-  readonly #name: string
-  readonly #prefetch: number
-  readonly #isCounted: boolean
-  readonly #failed: (error: unknown) => void
-  readonly #lifetime: AbortController
+  readonly #how: ConsumingSettings
   /** The deliveries that `receive` has not returned yet. The broker sends no more deliveries than the prefetch. */
   readonly #buffer: BrokerDelivery<P>[] = []
   /** The unsettled deliveries, in the order of their delivery tags. */
   readonly #unsettled = new Set<BrokerDelivery<P>>()
   /** The deliveries that were accepted in this turn of the event loop. */
   #accepted: BrokerDelivery<P>[] = []
-  #consumer: { readonly tag: string; readonly queue: string } | undefined
+  #subscription: Subscription | undefined
+  /** The deliveries that `close` returns as failed attempts. */
+  readonly #countedReturns = new Set<BrokerDelivery<P>>()
   /** Whether deliveries were received, and none of them had a key, so that no order can be broken. */
   #isUnordered = false
   #hasReceived = false
@@ -34,24 +51,10 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   #isClosing = false
   #answer: Promise<void> | undefined
 
-  constructor(
-    model: ChannelModel,
-    channel: Channel,
-    how: {
-      name: string
-      prefetch: number
-      isCounted: boolean
-      failed: (error: unknown) => void
-      lifetime: AbortController
-    },
-  ) {
+  constructor(model: ChannelModel, channel: Channel, how: ConsumingSettings) {
     this.#model = model
     this.#channel = channel
-    this.#name = how.name
-    this.#prefetch = how.prefetch
-    this.#isCounted = how.isCounted
-    this.#failed = how.failed
-    this.#lifetime = how.lifetime
+    this.#how = how
     for (const emitter of [model, channel]) {
       emitter.on('error', (error: unknown) => this.#end(error))
       emitter.on('close', (error: unknown) => this.#end(error))
@@ -59,9 +62,9 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   }
 
   async consume(queue: string): Promise<void> {
-    await this.#channel.prefetch(this.#prefetch)
+    await this.#channel.prefetch(this.#how.prefetch)
     const { consumerTag } = await this.#channel.consume(queue, (raw) => this.#received(raw))
-    this.#consumer = { tag: consumerTag, queue }
+    this.#subscription = new Subscription(this.#channel, queue, consumerTag)
     if (this.#failure !== undefined) throw this.#failure
   }
 
@@ -84,13 +87,17 @@ export class ConsumingChannel<P> implements OpenSource<P> {
     }
   }
 
+  stopReceiving(): void {
+    if (this.#endsEarly) void this.#endSubscription()
+  }
+
   async close({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     if (!this.#isClosing && this.#failure === undefined) {
       this.#isClosing = true
       await unlessAborted(this.#disconnect(), signal).catch(() => undefined)
     }
     this.#end(undefined)
-    this.#lifetime.abort()
+    this.#how.lifetime.abort()
   }
 
   async #disconnect(): Promise<void> {
@@ -100,45 +107,60 @@ export class ConsumingChannel<P> implements OpenSource<P> {
     await within(gone, CLOSE_TIMEOUT_MS, () => undefined, { ref: false })
   }
 
+  /**
+   * Returns the unsettled deliveries to their places. By nack where that keeps the place, because a nack does not count the
+   * deliveries if the broker distinguishes it from a reject. Otherwise the queue takes them back when the channel is closed
+   * with its subscription: if the subscription of a single active consumer ended first, the next consumer would receive later
+   * messages of a key in between.
+   */
   async #giveBackAll(): Promise<void> {
     try {
       this.#acknowledge()
-      const isUnordered = this.#isUnordered
-      if (this.#consumer !== undefined) await this.#settleAtQueue(this.#consumer, isUnordered)
+      const nacks = this.#isUnordered || (this.#how.isShared && this.#how.nackKeepsPlace)
+      await this.#subscription?.settled({ ends: nacks })
       this.#acknowledge()
-      // A nack does not count the deliveries, if the broker distinguishes nack from reject. But a quorum queue without a delivery
-      // limit puts them behind all other messages.
-      if (this.#unsettled.size > 0 && isUnordered) this.#channel.nackAll(true)
-      this.#lose(new BrokerUnavailableError(`The consumer of ${this.#name} disconnects.`))
+      if (nacks) {
+        for (const delivery of this.#countedReturns) this.#channel.reject(delivery.raw, true)
+        this.#channel.nackAll(true)
+      }
+      this.#lose(new BrokerUnavailableError(`The consumer of ${this.#how.name} disconnects.`))
       await this.#channel.close()
     } catch {
       // The channel has ended meanwhile, and the broker takes back all its deliveries.
     }
   }
 
-  /**
-   * Waits until the queue has received all settlements. While a quorum queue is behind, the broker's channel keeps settlements
-   * in its memory. It sends them when the queue answers, and drops them when it is closed. A quorum queue executes the first of
-   * these two requests only after earlier commands, so the channel has received an answer of the queue before the second
-   * request.
-   *
-   * The subscription ends first only if there is no order to keep: at its end, the queue would pass the role of a single active
-   * consumer on, and deliver later messages of a key while this channel still has unsettled deliveries. If the channel is
-   * closed with its subscription, the queue takes these deliveries back to their places before. In that case the first request
-   * is a second subscription, because a quorum queue answers a mere question without executing earlier commands. The second
-   * subscription receives at most one message, which nobody handles. The queue takes it back last, because the tag of the
-   * second subscription sorts after the other tag.
-   */
-  async #settleAtQueue(
-    { tag, queue }: { readonly tag: string; readonly queue: string },
-    isUnordered: boolean,
-  ): Promise<void> {
-    if (isUnordered) await this.#channel.cancel(tag)
-    else {
-      await this.#channel.prefetch(1)
-      await this.#channel.consume(queue, () => undefined, { consumerTag: `${tag}.close` })
+  /** Whether the subscription may end before the channel is closed: no order of a single active consumer can break. */
+  get #endsEarly(): boolean {
+    return this.#isUnordered || this.#how.isShared
+  }
+
+  /** Returns the deliveries that nobody has received when the queue delivers nothing more. */
+  async #endSubscription(): Promise<void> {
+    try {
+      await this.#subscription?.end()
+    } catch (error) {
+      this.#end(error)
+      return
     }
-    await this.#channel.checkQueue(queue)
+    for (const delivery of this.#buffer.splice(0)) {
+      void delivery.retry({ counted: false, stopping: true })
+    }
+  }
+
+  /**
+   * Returns a delivery of a consumer that stops. While the subscription lasts, the queue could deliver the message to this
+   * channel again. A message with a key waits for the close of the channel: the next consumer would handle it at once, beside
+   * a handler that still runs for an earlier message of the key.
+   */
+  async #return(delivery: BrokerDelivery<P>, isCounted: boolean): Promise<void> {
+    if (delivery.key !== undefined || !this.#endsEarly) {
+      if (isCounted) this.#countedReturns.add(delivery)
+      return
+    }
+    await this.#endSubscription()
+    if (this.#unsettled.has(delivery))
+      await this.#settle(delivery, isCounted ? 'requeue' : 'requeue-uncounted')
   }
 
   #received(raw: ConsumeMessage | null): void {
@@ -150,7 +172,8 @@ export class ConsumingChannel<P> implements OpenSource<P> {
       )
       return
     }
-    const delivery = new BrokerDelivery<P>(raw, this.#isCounted, (one, how) => this.#settle(one, how))
+    const settle = (one: BrokerDelivery<P>, how: Acknowledgement): Promise<void> => this.#settle(one, how)
+    const delivery = new BrokerDelivery<P>(raw, this.#how.isCounted, settle, this.#how.deadLetters)
     this.#isUnordered = delivery.key === undefined && (this.#isUnordered || !this.#hasReceived)
     this.#hasReceived = true
     this.#unsettled.add(delivery)
@@ -159,6 +182,7 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   }
 
   async #settle(delivery: BrokerDelivery<P>, how: Acknowledgement): Promise<void> {
+    if (how === 'return' || how === 'return-uncounted') return this.#return(delivery, how === 'return')
     this.#unsettled.delete(delivery)
     try {
       if (how === 'ack' || how === 'ack-unanswered') this.#accepted.push(delivery)
@@ -186,7 +210,7 @@ export class ConsumingChannel<P> implements OpenSource<P> {
         // The client throws on a channel that has ended.
         const answer = async (): Promise<unknown> => {
           this.#acknowledge()
-          return this.#channel.prefetch(this.#prefetch)
+          return this.#channel.prefetch(this.#how.prefetch)
         }
         answer().then(() => resolve(), reject)
       })
@@ -232,14 +256,17 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   #end(cause: unknown): void {
     if (this.#failure !== undefined) return
     const why = cause === undefined || cause === null ? 'it was closed' : reasonOf(cause)
-    this.#failure = new BrokerUnavailableError(`The connection to ${this.#name} broke: ${why}.`, { cause })
+    this.#failure = new BrokerUnavailableError(`The connection to ${this.#how.name} broke: ${why}.`, {
+      cause,
+    })
     this.#lose(this.#failure)
+    this.#how.publishing.close()
     this.#wake.resolve()
     if (this.#isClosing) return
-    this.#failed(this.#failure)
+    this.#how.failed(this.#failure)
     // If only the channel failed, the connection must be closed, too. Before the queue is subscribed, `consume` throws the
     // broker's reason, which an abort would hide.
-    if (this.#consumer !== undefined) this.#lifetime.abort()
+    if (this.#subscription !== undefined) this.#how.lifetime.abort()
   }
 
   #lose(reason: unknown): void {

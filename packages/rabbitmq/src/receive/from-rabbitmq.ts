@@ -1,4 +1,4 @@
-import { InvalidMessageError, type InboxMessage } from '@txbox/core'
+import { InvalidMessageError, type InboxMessage, type MessageIdentity } from '@txbox/core'
 import { nameOf } from '@txbox/core/internal'
 import { TIME_HEADER } from '../publish/outgoing-message.ts'
 import { deliveryPayload } from './delivery-payload.ts'
@@ -51,18 +51,26 @@ export function fromRabbitmq<P = unknown>(delivery: RabbitmqDelivery): InboxMess
         'it to the same value in every resend, or set an id that you derive from the content.',
     )
   }
+  const payload = deliveryPayload(id, content, properties) as P
+  return Object.assign(identityOf(properties), { id, payload })
+}
+
+/** Reads a message apart from its payload. The id may be missing. */
+export function identityOf(
+  properties: RabbitmqDelivery['properties'],
+): Omit<MessageIdentity, 'id'> & { readonly id?: string } {
   const headers = textHeaders(properties.headers)
   const source = SOURCE_HEADERS.map((name) => headers[name]).find(
     (value) => value !== undefined && value !== '',
   )
+  const id = textOf(properties.messageId)
   const type = textOf(properties.type)
   const correlationId = textOf(properties.correlationId)
   const sentAt = sentTimeOf(headers[TIME_HEADER])
   if (sentAt !== undefined) delete headers[TIME_HEADER]
   const time = sentAt ?? timeOf(properties.timestamp)
   return {
-    id,
-    payload: deliveryPayload(id, content, properties) as P,
+    ...(id === undefined ? {} : { id }),
     headers,
     ...(source === undefined ? {} : { source }),
     ...(type === undefined ? {} : { type }),

@@ -3,7 +3,9 @@ import { OptionChecker, oneLine } from '@txbox/core/internal'
 import type { Channel, ChannelModel } from 'amqplib'
 import { brokerAddress, type BrokerAddress } from '../connection/broker-address.ts'
 import { connectBroker, type ConnectSettings } from '../connection/connect-broker.ts'
-import { ConsumingChannel } from './consuming-channel.ts'
+import { ConsumingChannel, type ConsumingSettings } from './consuming-channel.ts'
+import { DeadLetterExchange } from './dead-letter-exchange.ts'
+import { SourcePublishing } from './source-publishing.ts'
 import { reasonOf, replyCodeOf } from '../connection/reason-of.ts'
 import { tlsSettings, type RabbitmqTlsOptions } from '../connection/tls-settings.ts'
 
@@ -15,8 +17,11 @@ export interface RabbitmqQueueDeclaration {
    */
   type: 'quorum' | 'classic'
   /**
-   * The exchange that rejected messages go to. It must exist, and lead to a queue. A quorum queue keeps a rejected message
-   * until the other queue has confirmed it, and refuses new messages instead of dropping old ones when it is full.
+   * The exchange that dead letters go to. It must exist, and lead to a queue. The source publishes a dead letter itself, with the
+   * original routing key, the reason in the header `txbox-error`, and `txbox-deliveries` and `txbox-source`; it accepts the
+   * message when RabbitMQ has confirmed the dead letter. Until then the message waits. RabbitMQ itself sends messages there that
+   * expire, or exceed its limit of deliveries: a quorum queue keeps such a message until the other queue has confirmed it, and
+   * refuses new messages instead of dropping old ones when it is full.
    */
   deadLetterExchange?: string | undefined
   /** Whether only one consumer at a time receives, in the order of the queue. @default false */
@@ -43,7 +48,8 @@ export interface RabbitmqSourceOptions {
   /** Creates the queue as durable if it does not exist. @default the queue must exist */
   declare?: RabbitmqQueueDeclaration | undefined
   /**
-   * Whether rejected messages go to a dead letter exchange, by an argument of the queue or by a policy.
+   * Whether rejected messages go to a dead letter exchange, by an argument of the queue or by a policy. RabbitMQ moves them there
+   * without the reason.
    *
    * @default whether `declare` has a dead letter exchange
    */
@@ -154,7 +160,11 @@ class RabbitmqSource<P> implements Source<P> {
     const lifetime = new AbortController()
     const { address } = this.#settings
     const name = `queue '${oneLine(this.#queue)}' of RabbitMQ at ${address.name}`
-    const socket = { clientProperties: { connection_name: `txbox consumer of ${this.#queue}` } }
+    const declared = this.#declared
+    const isShared = declared !== undefined && declared['x-single-active-consumer'] === undefined
+    const connectionName = `txbox consumer of ${this.#queue}`
+    const socket = { clientProperties: { connection_name: connectionName } }
+    const publishing = new SourcePublishing(this.#settings, `${connectionName} (publishing)`)
     return connectBroker(this.#settings, lifetime, socket, async (model) => {
       // A failure while the queue is prepared rejects the calls below, too.
       model.on('error', () => undefined)
@@ -164,8 +174,12 @@ class RabbitmqSource<P> implements Source<P> {
         return await this.#subscribe(model, channel, {
           ...how,
           isCounted: this.traits.countsDeliveries,
+          isShared,
+          nackKeepsPlace: declared?.['x-delivery-limit'] !== undefined || isFrom43(model),
           name,
           lifetime,
+          publishing,
+          deadLetters: this.#deadLetters(publishing),
         })
       } catch (error) {
         throw replyCodeOf(error) === undefined ? error : refused(address, name, error)
@@ -173,11 +187,16 @@ class RabbitmqSource<P> implements Source<P> {
     })
   }
 
-  async #subscribe(
-    model: ChannelModel,
-    channel: Channel,
-    how: ConstructorParameters<typeof ConsumingChannel>[2],
-  ): Promise<OpenSource<P>> {
+  #deadLetters(publishing: SourcePublishing): DeadLetterExchange | undefined {
+    const exchange = this.#declared?.['x-dead-letter-exchange']
+    if (typeof exchange !== 'string') return undefined
+    return new DeadLetterExchange(publishing, exchange, {
+      source: this.name,
+      user: this.#settings.address.user,
+    })
+  }
+
+  async #subscribe(model: ChannelModel, channel: Channel, how: ConsumingSettings): Promise<OpenSource<P>> {
     if (this.#declared !== undefined) {
       await channel.assertQueue(this.#queue, { durable: true, arguments: this.#declared })
     }
@@ -185,6 +204,17 @@ class RabbitmqSource<P> implements Source<P> {
     await open.consume(this.#queue)
     return open
   }
+}
+
+/**
+ * Returns whether the broker is RabbitMQ 4.3 or later: a quorum queue then puts a message that is returned by a nack back to
+ * its place, and does not count the delivery. Before, a queue without a delivery limit puts the message behind all others.
+ */
+function isFrom43({ connection }: ChannelModel): boolean {
+  // Another broker that speaks the same protocol may send none.
+  const version: unknown = connection.serverProperties['version']
+  const [major = 0, minor = 0] = String(version).split('.').map(Number)
+  return major > 4 || (major === 4 && minor >= 3)
 }
 
 function refused(address: BrokerAddress, name: string, error: unknown): BrokerUnavailableError {

@@ -12,10 +12,12 @@ export {
   CLAIMING,
   CLAIM_ROUNDS,
   SAVING_RESULT,
+  claimEachKeyOnce,
   claimGone,
   duplicateClaim,
   hasExtras,
   unsettledClaim,
+  type TimedResult,
 } from './inbox/claims.ts'
 export {
   SqlDeadLetterStore,
@@ -67,3 +69,6 @@ export {
 export { RowReader, type Row } from './row-reader.ts'
 export { storedValues } from './stored-values.ts'
 export { BUFFERING, deadChange, sharedTransaction, waitingChange } from './versions/buffered-changes.ts'
+export { columnValue, type ColumnKind } from './rows/column-values.ts'
+export { TableCatalog, type TableColumn } from './rows/table-catalog.ts'
+export { explainWrongName, noTable, notUnique } from './rows/wrong-names.ts'

@@ -1,7 +1,7 @@
 import { InvalidMessageError, TransactionConflictError, type Session } from '@txbox/core'
 import type { ChainPosition, DatabasePorts, VersionChain, WaitingChange } from '@txbox/core/ports'
 import { oneLine } from '@txbox/core/internal'
-import { assertStepFits } from '../rows/apply-version.ts'
+import { assertStepFits } from '../rules/version-step.ts'
 import { VersionDivergedError } from '../errors.ts'
 import type { BufferedDeadLetter, DeadLetterReason, VersionedMessage } from './version-buffer.ts'
 import { messageOf, readMessage } from './stored-message.ts'

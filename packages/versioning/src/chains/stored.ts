@@ -1,7 +1,7 @@
 import { InvalidMessageError, InvalidOptionError, LIMITS } from '@txbox/core'
 import type { WaitingChange } from '@txbox/core/ports'
 import { OptionChecker, nameOf } from '@txbox/core/internal'
-import { checkedStep } from '../rows/apply-version.ts'
+import { checkedStep } from '../rules/version-step.ts'
 import type { VersionedMessage } from './version-buffer.ts'
 import type { Version } from '../version.ts'
 

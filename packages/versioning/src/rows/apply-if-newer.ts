@@ -1,8 +1,9 @@
-import { InvalidMessageError, InvalidOptionError, LIMITS } from '@txbox/core'
+import { LIMITS } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
 import { sql, type RawBuilder, type SqlBool } from 'kysely'
 import { textResult, type Upsert } from './dialect.ts'
-import { instantOf, type Instant } from './instant.ts'
+import { instantOf, type Instant } from '../rules/instant.ts'
+import { timeAhead, timeRounded } from '../rules/refused-times.ts'
 import { KeyedRow } from './keyed-row.ts'
 import { onKeyedRow } from './on-keyed-row.ts'
 import type { AnyKysely, NewRow, RowKey, SetOf, TableOf, TimeColumn } from './table-options.ts'
@@ -133,18 +134,11 @@ function settle(
     look: () => verdict,
     explain(found): Outcome | undefined {
       const verdict = found as Comparison
-      if (verdict === 'ahead') throw ahead(row, at)
-      if (verdict === 'rounds') throw rounds(row, at)
+      if (verdict === 'ahead') throw timeAhead(row, at)
+      if (verdict === 'rounds') throw timeRounded(row, at)
       return verdict === 'stale' ? { status: 'stale' } : undefined
     },
   })
-}
-
-function rounds(row: KeyedRow, at: Instant): InvalidOptionError {
-  return new InvalidOptionError(
-    `${row.doing}: the column of the time would round ${at.iso}, so an older change could overwrite a newer one. Nothing ` +
-      'was written. Change the type of the column to timestamptz without a precision; on MySQL and MariaDB to DATETIME(6).',
-  )
 }
 
 /**
@@ -164,13 +158,6 @@ async function notInserted(
     .where(timeStatements.never())
   const found = await row.translated(() => query.executeTakeFirstOrThrow())
   const verdict = textResult(found.reason)
-  if (verdict === 'ahead') throw ahead(row, at)
-  if (verdict === 'rounds') throw rounds(row, at)
-}
-
-function ahead(row: KeyedRow, at: Instant): InvalidMessageError {
-  return new InvalidMessageError(
-    `${row.doing}: the time of the change, ${at.iso}, is ahead of the database's clock by more than 'maxAheadMs'. Nothing was ` +
-      "written. Correct the sender's clock.",
-  )
+  if (verdict === 'ahead') throw timeAhead(row, at)
+  if (verdict === 'rounds') throw timeRounded(row, at)
 }

@@ -1,6 +1,6 @@
-import { InvalidOptionError } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
-import { VersionDivergedError, VersionGapError } from '../errors.ts'
+import { assertStepFits, checkedStep } from '../rules/version-step.ts'
+import { assertFits } from './column-range.ts'
 import { KeyedRow } from './keyed-row.ts'
 import { onKeyedRow } from './on-keyed-row.ts'
 import type {
@@ -13,7 +13,7 @@ import type {
   VersionColumn,
 } from './table-options.ts'
 import { checkedSet, foundVersion, isAt, versionColumnOf, versionText } from './version-option.ts'
-import { asKindOf, exactVersion, type SameKind, type Version } from '../version.ts'
+import { asKindOf, type SameKind, type Version } from '../version.ts'
 
 /**
  * Applies a change that leads from one version of a row to a later version. Changes are applied in order, and each only
@@ -25,6 +25,7 @@ import { asKindOf, exactVersion, type SameKind, type Version } from '../version.
  *   may arrive.
  * @throws {VersionDivergedError} when the row is between `from` and `to`, because another writer changed it.
  * @throws {RowNotFoundError} when there is no such row.
+ * @throws {InvalidMessageError} when the column cannot hold a version; nothing was written.
  * @throws {TransactionConflictError} when the database asks for the transaction to be run again.
  * @throws {InvalidOptionError} when `to` is not greater than `from`; when `where` is empty or matches several rows;
  *   when `set` names the version column; when a number would be rounded. After any error except
@@ -54,10 +55,21 @@ export async function applyVersion<
   const column = versionColumnOf(where, options)
   const [from, to] = checkedStep(where, options)
   const set = checkedSet(where, options.set, column)
-  return onKeyedRow(new KeyedRow(where, tx, table, options.where), (row) =>
-    row.settle<{ status: 'applied' | 'stale'; version: SameKind<V> }>({
-      write: () => row.update({ ...set, [column]: row.dialect.version(to) }, isAt(row, column, from)),
-      written: { status: 'applied', version: asKindOf(where, options.from, to) },
+  return onKeyedRow(new KeyedRow(where, tx, table, options.where), async (row) => {
+    await assertFits(row, column, from, to)
+    let found: string | null | undefined
+    return row.settle<{ status: 'applied' | 'stale'; version: SameKind<V> }>({
+      async write() {
+        const change = { ...set, [column]: row.dialect.version(to) }
+        const update = await row.updateVersion(change, column, isAt(row, column, from))
+        found = update.found
+        return update.written
+      },
+      // A trigger may have changed the version.
+      written: () => ({
+        status: 'applied',
+        version: asKindOf(where, options.from, found === undefined ? to : foundVersion(row, column, found)),
+      }),
       look: () => versionText(row, column),
       explain(found) {
         const actual = foundVersion(row, column, found)
@@ -65,51 +77,6 @@ export async function applyVersion<
         assertStepFits(row.doing, options, actual)
         return undefined
       },
-    }),
-  )
-}
-
-/**
- * @throws {InvalidOptionError} when `from` and `to` are not versions of the same type, or `to` is not greater than
- *   `from`.
- */
-export function checkedStep(
-  where: string,
-  { from, to }: { from: Version; to: Version },
-): readonly [from: bigint, to: bigint] {
-  const exact = [exactVersion(where, 'from', from), exactVersion(where, 'to', to)] as const
-  if (exact[1] <= exact[0] || typeof from !== typeof to) {
-    throw new InvalidOptionError(
-      `${where}: 'to' must be of the same type as 'from', and greater; 'from' is ${from}, 'to' is ${to}.`,
-    )
-  }
-  return exact
-}
-
-/**
- * Checks that a row or chain at the version `actual`, which is below `to`, is exactly at `from`.
- *
- * @throws {VersionGapError} when `actual` is before `from`.
- * @throws {VersionDivergedError} when `actual` is after `from`.
- */
-export function assertStepFits(
-  doing: string,
-  { from, to }: { from: Version; to: Version },
-  actual: bigint,
-): void {
-  const at = asKindOf(doing, from, actual)
-  if (actual < BigInt(from)) {
-    throw new VersionGapError(
-      `${doing} is at version ${actual}; the change leads from ${from} to ${to}, so the changes in between are missing. ` +
-        'Nothing was written. Try again when the missing changes have been applied.',
-      { from, actual: at },
-    )
-  }
-  if (actual > BigInt(from)) {
-    throw new VersionDivergedError(
-      `${doing} is at version ${actual}, between the versions ${from} and ${to} of the change: it contains changes that the sender ` +
-        'does not know. Nothing was written. Find the second writer, and set the row to a state and a version of the sender.',
-      { from, to, actual: at },
-    )
-  }
+    })
+  })
 }

@@ -1,10 +1,9 @@
-import { InvalidOptionError } from '@txbox/core'
-import { OptionChecker, nameOf, oneLine } from '@txbox/core/internal'
+import { OptionChecker } from '@txbox/core/internal'
 import { sql } from 'kysely'
-import { TransitionRefusedError, TransitionTooEarlyError } from '../errors.ts'
 import { KeyedRow } from './keyed-row.ts'
 import { onKeyedRow } from './on-keyed-row.ts'
-import { leadsTo, statesBefore, type StateMachine } from './state-machine.ts'
+import { assertPast, assertState } from '../rules/moves.ts'
+import { statesBefore, type StateMachine } from '../rules/state-machine.ts'
 import type { AnyKysely, ColumnOf, Row, RowKey, SetOf, TableOf } from './table-options.ts'
 import { checkedSet } from './version-option.ts'
 
@@ -59,50 +58,5 @@ export async function transition<DB, TB extends TableOf<DB>, C extends ColumnOf<
         return assertPast(row, machine, state, to)
       },
     }),
-  )
-}
-
-function assertState(machine: unknown, to: unknown): void {
-  const { states, moves } = Object(machine) as { states?: unknown; moves?: unknown }
-  const isMachine =
-    Array.isArray(states) &&
-    typeof moves === 'object' &&
-    moves !== null &&
-    states.every(
-      (state) =>
-        typeof state === 'string' && Object.hasOwn(moves, state) && Array.isArray(Reflect.get(moves, state)),
-    )
-  if (!isMachine) {
-    throw new InvalidOptionError(
-      `transition: the option 'machine' must be the result of stateMachine(), not ${nameOf(machine)}.`,
-    )
-  }
-  if (states.includes(to)) return
-  throw new InvalidOptionError(
-    `transition: the option 'to' must be a state of the machine (${oneLine(states.join(', '), 500)}), not ${nameOf(to)}.`,
-  )
-}
-
-/**
- * Checks that a `state` that differs from `to`, and from which no single move leads to `to`, has already passed `to`.
- */
-function assertPast(
-  row: KeyedRow,
-  machine: StateMachine<string>,
-  state: string | null,
-  to: string,
-): { status: 'already' } {
-  if (state !== null && leadsTo(machine, state, to)) {
-    throw new TransitionTooEarlyError(
-      `${row.doing} is in the state '${oneLine(state)}', from which '${oneLine(to)}' can only be reached by other moves first. ` +
-        'Nothing was written. Try again when these moves have been made.',
-      { from: state, to },
-    )
-  }
-  if (state !== null && leadsTo(machine, to, state)) return { status: 'already' }
-  throw new TransitionRefusedError(
-    `${row.doing} is ${state === null ? 'in no state' : `in the state '${oneLine(state)}'`}, from which '${oneLine(to)}' can never be ` +
-      'reached. Nothing was written. Trying again does not help.',
-    { from: state, to },
   )
 }

@@ -1,6 +1,7 @@
-import { InvalidOptionError } from '@txbox/core'
 import { expressionBuilder, sql, type RawBuilder } from 'kysely'
-import type { AnyTables, Upsert, UpsertedRow } from './dialect.ts'
+import type { AnyTables, Upsert } from './dialect.ts'
+
+export { checkedInsert } from '../rules/set-option.ts'
 
 /** The values of a new row, by column name. */
 export function valuesOf({ row, column, at, insert }: Upsert): Readonly<Record<string, unknown>> {
@@ -29,18 +30,4 @@ export function expressionOf(value: unknown): RawBuilder<unknown> {
   if (typeof value !== 'function') return sql`${value}`
   const make = value as (builder: unknown) => unknown
   return sql`${make(expressionBuilder<AnyTables, string>())}`
-}
-
-/** Checks that the new row has the key of `where`; otherwise later calls would never find the inserted row. */
-export function checkedInsert(row: UpsertedRow, insert: object): Readonly<Record<string, unknown>> {
-  for (const [column, value] of Object.entries(row.key)) {
-    const given: unknown = Reflect.get(insert, column)
-    // The value of an expression is not known here.
-    if (given === undefined || typeof given !== typeof value || typeof given === 'object' || given === value)
-      continue
-    throw new InvalidOptionError(
-      `${row.doing}: 'insert' and 'where' have different values for '${column}'. Nothing was written. Remove '${column}' from 'insert'.`,
-    )
-  }
-  return insert as Readonly<Record<string, unknown>>
 }

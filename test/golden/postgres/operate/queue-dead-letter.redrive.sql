@@ -15,7 +15,7 @@ limit $7
   from chosen as c
 ), redriven as (
   update "txbox".queue as p
-  set dead_at = null, attempts = 0, timeouts = 0, order_key = ranked.order_key,
+  set dead_at = null, redriven_at = pg_catalog.clock_timestamp(), attempts = 0, timeouts = 0, order_key = ranked.order_key,
     due_at = case when ranked.order_key is null or ranked.n = 1 then pg_catalog.clock_timestamp() end
   from ranked
   where p.place = ranked.place and p.dead_at is not null

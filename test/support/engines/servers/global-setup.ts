@@ -2,6 +2,7 @@ import type { TestProject } from 'vitest/node'
 import '../provided.ts'
 import { galeraServer } from './galera-server.ts'
 import { embeddedPostgresServer, postgresServer } from './postgres-server.ts'
+import { kafkaServer } from './kafka-server.ts'
 import { dropLeftovers as dropMysqlLeftovers, hasSnapshotIsolation } from './mysql-databases.ts'
 import { mariadbServer, mysqlServer } from './mysql-server.ts'
 import { pgliteServer } from './pglite-server.ts'
@@ -22,6 +23,7 @@ const kinds: Record<string, ServerKind> = {
   mariadb: mariadbServer,
   galera: galeraServer,
   rabbitmq: rabbitmqServer,
+  kafka: kafkaServer,
   ...serverPrograms,
 }
 

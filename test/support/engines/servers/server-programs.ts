@@ -1,3 +1,4 @@
+import { findDebeziumProgram } from './debezium-program.ts'
 import { findMysqlProgram, type MysqlEngine } from './mysql-program.ts'
 import { findPgbouncerProgram } from './pgbouncer-program.ts'
 import { findPostgresPrograms } from './postgres-program.ts'
@@ -51,6 +52,11 @@ export const serverPrograms: Readonly<Record<string, ServerKind>> = {
     'Redis',
     async () => findRedisProgram(),
     'Install redis-server, or name its program by TXBOX_REDIS_SERVER.',
+  ),
+  'debezium-program': programs(
+    'Debezium in Kafka Connect',
+    async () => findDebeziumProgram(),
+    'Name a command that runs it by TXBOX_TEST_DEBEZIUM (test/support/engines/servers/debezium-program.ts).',
   ),
   'pgbouncer-program': programs(
     'PgBouncer',

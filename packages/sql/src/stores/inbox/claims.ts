@@ -10,6 +10,40 @@ export const CLAIM_ROUNDS = 20
 
 export const CLAIMING = 'claiming the message in the inbox'
 
+/** A result that contains the instant of a claim that was won, where the claims were made with `isTimed`. */
+export type TimedResult =
+  | { readonly status: 'won'; readonly processedAt?: Date }
+  | Exclude<ClaimResult, { status: 'won' }>
+
+/**
+ * Makes the first claim of each key. A later claim of the key has the same result, and is a duplicate of a claim that is won.
+ *
+ * @param make makes claims of distinct keys.
+ */
+export async function claimEachKeyOnce(
+  claims: readonly Claim[],
+  make: (claims: readonly Claim[], isTimed: boolean) => Promise<readonly TimedResult[]>,
+): Promise<readonly ClaimResult[]> {
+  const firsts = new Map<string, Claim>()
+  for (const claim of claims) if (!firsts.has(claim.key)) firsts.set(claim.key, claim)
+  if (firsts.size === claims.length) return make(claims, false)
+  const results = await make([...firsts.values()], true)
+  const resultOf = new Map([...firsts.keys()].map((key, n) => [key, results[n]!]))
+  return claims.map(({ key }): ClaimResult => {
+    const result = resultOf.get(key)!
+    if (result.status !== 'won') return result
+    const { correlationId, contentHash, result: stored } = firsts.get(key)!
+    resultOf.set(key, {
+      status: 'duplicate',
+      firstProcessedAt: result.processedAt!,
+      correlationId,
+      contentHash,
+      result: stored,
+    })
+    return result
+  })
+}
+
 /** Returns the result for a key whose claim is live, from the row of the claim. */
 export function duplicateClaim(read: RowReader, row: Row): ClaimResult {
   return {

@@ -5,6 +5,7 @@ import type {
   Finding,
   InspectionStore,
   Lag,
+  OldestDue,
   QueueFigures,
   StatusFigures,
   StuckKey,
@@ -51,15 +52,19 @@ interface InspectedDatabase<V> {
       | 'leases'
       | 'lastCollection'
       | 'lag'
+      | 'oldestInOutbox'
+      | 'oldestInQueues'
       | 'collectable'
       | 'handled'
-      | 'blockingKeys',
+      | 'blockingKeys'
+      | 'blockedKeys',
       string
     >
   >
   readonly read: RowReader
   readonly errors: DatabaseErrors
   readonly figuresValues: (limit: number) => readonly V[]
+  readonly lagValues: (limit: number) => readonly V[]
   readonly queueValue: (queue: string) => V
   readonly queueFiguresValues: (queue: string, limit: number) => readonly V[]
   readonly keyEndsValues: (queue: string, shard: number, key: string) => readonly V[]
@@ -90,6 +95,7 @@ export class SqlInspectionStore<V> implements InspectionStore {
     const count = (name: string): BoundedCount => this.#bounded(figures, name)
     const estimate = (name: string): number => Number(read.optionalText(figures, name) ?? 0)
     return {
+      oldestDue: older(await this.#oldestDue(sql.oldestInOutbox), await this.#oldestDue(sql.oldestInQueues)),
       backlog: count('backlog'),
       oldestMs: this.#ageIn(figures),
       parked: count('parked'),
@@ -156,8 +162,14 @@ export class SqlInspectionStore<V> implements InspectionStore {
   }
 
   async lag(): Promise<Lag> {
-    const [row] = await this.#run('reading the backlog', this.#database.sql.lag, [LAG_COUNT_LIMIT])
-    return { backlog: this.#bounded(row, 'backlog', LAG_COUNT_LIMIT), oldestMs: this.#ageIn(row) }
+    const { sql, lagValues } = this.#database
+    const [row] = await this.#run('reading the backlog', sql.lag, lagValues(LAG_COUNT_LIMIT))
+    return {
+      backlog: this.#bounded(row, 'backlog', LAG_COUNT_LIMIT),
+      oldestMs: this.#ageIn(row),
+      parked: this.#bounded(row, 'parked', LAG_COUNT_LIMIT),
+      oldestDue: await this.#oldestDue(sql.oldestInOutbox),
+    }
   }
 
   async answers(withinMs: number): Promise<void> {
@@ -216,6 +228,12 @@ export class SqlInspectionStore<V> implements InspectionStore {
     }))
   }
 
+  async blockedKeys(): Promise<BoundedCount> {
+    const { sql, read } = this.#database
+    const [row] = await this.#run('counting the blocked keys', sql.blockedKeys, [LAG_COUNT_LIMIT])
+    return { count: read.number(row, 'blocked'), atLeast: read.number(row, 'messages') === LAG_COUNT_LIMIT }
+  }
+
   async diagnose({ longTransactionMs }: { readonly longTransactionMs: number }): Promise<readonly Finding[]> {
     const { errors, serverFindings, tableFindings } = this.#database
     const doing = 'checking the server'
@@ -238,6 +256,19 @@ export class SqlInspectionStore<V> implements InspectionStore {
     return (await translatingErrors(errors, doing, query)).rows
   }
 
+  async #oldestDue(statement: string): Promise<OldestDue | undefined> {
+    const { read } = this.#database
+    const [row] = await this.#run('looking for the message that has been due the longest', statement)
+    return (
+      row && {
+        ageMs: Math.max(0, read.number(row, 'age_ms')),
+        in: read.text(row, 'part') as OldestDue['in'],
+        id: read.key(row, 'id'),
+        topic: read.text(row, 'topic'),
+      }
+    )
+  }
+
   #bounded(row: Row | undefined, name: string, limit = COUNT_LIMIT): BoundedCount {
     const count = this.#database.read.number(row, name)
     return { count, atLeast: count === limit }
@@ -247,4 +278,8 @@ export class SqlInspectionStore<V> implements InspectionStore {
     const oldest = this.#database.read.optionalText(row, 'oldest_ms')
     return oldest === undefined ? undefined : Math.max(0, Number(oldest))
   }
+}
+
+function older(one: OldestDue | undefined, other: OldestDue | undefined): OldestDue | undefined {
+  return one === undefined || (other !== undefined && other.ageMs > one.ageMs) ? other : one
 }

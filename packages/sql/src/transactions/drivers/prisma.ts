@@ -66,6 +66,7 @@ export function prismaOn(engine: Engine): DriverAdapter<PrismaTransaction> {
   return {
     name: 'Prisma',
     recognises: (handle): handle is PrismaTransaction => isPrisma(handle),
+    engineOf: (tx) => PROVIDERS.get(propertyOf(tx, '_activeProvider')),
     // PostgreSQL refuses statements in an aborted transaction. MySQL runs them after a deadlock, without a transaction.
     state: () => (engine === 'postgres' ? 'open' : 'unknown'),
     hidesState: true,
@@ -74,6 +75,13 @@ export function prismaOn(engine: Engine): DriverAdapter<PrismaTransaction> {
     query,
   }
 }
+
+/** The providers of Prisma, as a client has them in an undocumented property. */
+const PROVIDERS: ReadonlyMap<unknown, Engine> = new Map([
+  ['postgresql', 'postgres'],
+  ['postgres', 'postgres'],
+  ['mysql', 'mysql'],
+])
 
 class PrismaMonitor extends HiddenMonitor {
   readonly #send: Send
