@@ -28,7 +28,7 @@ export interface InboxSettings<M> {
   readonly onDuplicate: ((event: DuplicateEvent<M>) => void) | undefined
 }
 
-interface KeyedMessage<N> {
+export interface KeyedMessage<N> {
   readonly message: N
   readonly key: InboxKey
   readonly claim: Claim

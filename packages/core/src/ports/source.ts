@@ -103,6 +103,12 @@ export interface ReceivedMessage extends MessageIdentity {
 export interface Delivery<P = unknown> {
   readonly message: InboxMessage<P>
   /**
+   * Returns the message as it was received, in objects that no handler has had: decoded again. The consumer calls this method
+   * before each attempt but the first. Without this method, the consumer copies the plain objects, arrays and bytes of
+   * `message` before the first attempt, and shares all other objects between the attempts.
+   */
+  decodeAgain?(): InboxMessage<P>
+  /**
    * The message as it was received, whatever a handler has changed in `message` since. A dead letter that the consumer publishes
    * has these bytes, this content type and encoding, and these headers. Without `body`, the dead letter has `message` as it is
    * then, with a payload that the consumer has encoded again: as JSON, text or bytes.

@@ -95,6 +95,10 @@ export class BrokerDelivery<P> implements Delivery<P> {
     this.#lost.onAbort(listener)
   }
 
+  decodeAgain(): InboxMessage<P> {
+    return withOwnBytes(fromRabbitmq<P>(this.#raw))
+  }
+
   /** Counts the deliveries of the channel. */
   get tag(): number {
     return this.#raw.fields.deliveryTag
@@ -113,7 +117,7 @@ export class BrokerDelivery<P> implements Delivery<P> {
     return this.#once(counted ? 'requeue' : 'requeue-uncounted')
   }
 
-  async reject({ error, deliveries = this.deliveries }: Rejection): Promise<void> {
+  async reject({ error, deliveries = this.deliveries }: Rejection = { error: undefined }): Promise<void> {
     const isOpen = this.#settled === undefined && !this.#lost.isAborted
     if (this.#deadLetters === undefined || !isOpen) return this.#once('reject')
     await this.#deadLetters.take(this.#raw, { error, deliveries })

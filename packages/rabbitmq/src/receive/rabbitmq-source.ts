@@ -26,7 +26,8 @@ export interface RabbitmqSourceOptions {
   /** Creates the queue as durable if it does not exist. @default the queue must exist */
   declare?: RabbitmqQueueDeclaration | undefined
   /**
-   * Whether rejected messages go to a dead letter exchange, by an argument of the queue or by a policy.
+   * Whether rejected messages go to a dead letter exchange, by an argument of the queue or by a policy. RabbitMQ moves them there
+   * without the reason.
    *
    * @default whether `declare` has a dead letter exchange
    */

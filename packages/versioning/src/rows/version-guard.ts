@@ -32,6 +32,13 @@ export type VersionGuardOptions<DB, P = unknown> = {
   } & Named<DB, TB, VersionColumn<DB, TB>>
 }[TableOf<DB>]
 
+/** A guard, with the row that it locks for a message: a consumer calls it for the messages of a batch in the order of the rows. */
+export interface VersionGuard<DB, P = unknown> {
+  (tx: Transaction<DB>, message: InboxMessage<P>): Promise<'apply' | 'stale'>
+  /** A text of the columns and values of `where`; empty for a message that names no row. */
+  readonly rowOf: (message: InboxMessage<P>) => string
+}
+
 interface CheckedOptions {
   readonly table: string
   readonly column: string
@@ -67,11 +74,27 @@ interface CheckedOptions {
  * @returns a guard that returns `'apply'`, or `'stale'` if the row is already at this version or a later one.
  * @throws {InvalidOptionError} for a missing, unknown or wrong option.
  */
-export function versionGuard<DB, P = unknown>(
-  options: VersionGuardOptions<DB, P>,
-): (tx: Transaction<DB>, message: InboxMessage<P>) => Promise<'apply' | 'stale'> {
+export function versionGuard<DB, P = unknown>(options: VersionGuardOptions<DB, P>): VersionGuard<DB, P> {
   const checked = checkedOptions(options)
-  return (tx, message) => guard(checked, tx, message)
+  return Object.assign((tx: Transaction<DB>, message: InboxMessage<P>) => guard(checked, tx, message), {
+    rowOf: (message: InboxMessage<P>) => rowText(checked, message),
+  })
+}
+
+/** Names the row of a message: the same text for the same key, whatever the order of its columns and the types of its values. */
+function rowText({ where }: CheckedOptions, message: unknown): string {
+  try {
+    const columns = Object.entries(where(message) as object).map(([name, value]) => [name, textOf(value)])
+    return JSON.stringify(columns.toSorted(([one], [other]) => (one! < other! ? -1 : 1)))
+  } catch {
+    // The guard itself refuses a message that names no row.
+    return ''
+  }
+}
+
+function textOf(value: unknown): string {
+  if (value instanceof Date) return value.toISOString()
+  return value instanceof Uint8Array ? Buffer.from(value).toString('hex') : String(value)
 }
 
 function checkedOptions(options: object): CheckedOptions {
