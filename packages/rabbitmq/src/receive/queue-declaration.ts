@@ -12,11 +12,11 @@ export interface RabbitmqQueueDeclaration {
   type: 'quorum' | 'classic'
   /**
    * The exchange that dead letters go to: the argument `x-dead-letter-exchange`. It must exist, and lead to a queue. The source
-   * publishes a dead letter itself, with the original routing key, the reason in the header `txbox-error`, and `txbox-deliveries`
-   * and `txbox-source`; it accepts the message when RabbitMQ has confirmed the dead letter. Until then the message waits. RabbitMQ
-   * itself sends messages there that expire, or exceed its limit of deliveries: a quorum queue keeps such a message until the
-   * other queue has confirmed it, and refuses new messages instead of dropping old ones when it is full: the arguments
-   * `x-dead-letter-strategy: at-least-once` and `x-overflow: reject-publish`.
+   * publishes a dead letter itself, with the original routing key, the reason in the header `txbox-error`, and `txbox-deliveries` and
+   * `txbox-source`; it accepts the message when RabbitMQ has confirmed the dead letter. Until then the message waits. RabbitMQ itself
+   * sends messages there that expire, or exceed its limit of deliveries: a quorum queue keeps such a message until the other queue has
+   * confirmed it, and refuses new messages instead of dropping old ones when it is full (`x-dead-letter-strategy: at-least-once` and
+   * `x-overflow: reject-publish`).
    */
   deadLetterExchange?: string | undefined
   /**
