@@ -10,7 +10,7 @@ import { OptionChecker, attemptsOnConflict } from '@txbox/core/internal'
 import type { Inbox, InboxHandler } from './inbox.ts'
 import type { InboxOutcome } from './outcome.ts'
 import { FIRST_ATTEMPT } from './handler-context.ts'
-import { TransactionInbox, mustBeFunction, type InboxSettings } from './transaction-inbox.ts'
+import { TransactionInbox, mustBeFunction, tooOld, type InboxSettings } from './transaction-inbox.ts'
 
 /** The inbox that can also open its own transactions. {@link Inbox} documents its methods. */
 export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> implements Inbox<Tx, M> {
@@ -29,7 +29,7 @@ export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> 
     mustBeFunction('run', fn)
     const settings = runSettings('run', options)
     const delivery = this.delivery(message)
-    if (delivery.isTooOld) return { status: 'too-old', key: delivery.key.text }
+    if (this.isKnownTooOld(delivery)) return tooOld(delivery)
     const signal = settings.signal ?? FIRST_ATTEMPT.signal
     return await this.#transact(settings, (tx, session, attempt) =>
       this.deliver(session, tx, delivery, fn, { attempt, signal }),
