@@ -16,3 +16,21 @@ test.for([
     expect(brokerAddress(new OptionChecker('test', { url })).url).toBe(expected)
   },
 )
+
+test.for([
+  'ssl-mode=REQUIRED',
+  'ssl=true',
+  'sslmode=require',
+  'tls=1',
+  'cacertfile=/ca.pem',
+  'verify=verify_peer',
+])(
+  'a parameter that asks for TLS is refused, because the client would connect without TLS: %s',
+  (parameter) => {
+    const address = (scheme: string): unknown =>
+      brokerAddress(new OptionChecker('test', { url: `${scheme}://u:hidden@host/v?${parameter}` }))
+    expect(() => address('amqp')).toThrow(/without TLS. Write amqps:/)
+    expect(() => address('amqp')).not.toThrow(/hidden/)
+    expect(() => address('amqps')).not.toThrow()
+  },
+)
