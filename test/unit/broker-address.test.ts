@@ -40,3 +40,21 @@ test("a vhost with an encoded '@' or '/' is a vhost", () => {
   const { name } = brokerAddress(new OptionChecker('test', { url: 'amqp://user:pa%2Fss@host/a%40b%2Fc' }))
   expect(name).toBe("host:5672, vhost 'a@b/c'")
 })
+
+test.for([
+  'ssl-mode=REQUIRED',
+  'ssl=true',
+  'sslmode=require',
+  'tls=1',
+  'cacertfile=/ca.pem',
+  'verify=verify_peer',
+])(
+  'a parameter that asks for TLS is refused, because the client would connect without TLS: %s',
+  (parameter) => {
+    const address = (scheme: string): unknown =>
+      brokerAddress(new OptionChecker('test', { url: `${scheme}://u:hidden@host/v?${parameter}` }))
+    expect(() => address('amqp')).toThrow(/without TLS. Write amqps:/)
+    expect(() => address('amqp')).not.toThrow(/hidden/)
+    expect(() => address('amqps')).not.toThrow()
+  },
+)

@@ -74,14 +74,20 @@ export class MemorySource implements Source {
       key?: string
       headers?: Record<string, string>
       payload?: unknown
+      time?: Date
       undecodable?: unknown
       count?: number
       isSuspect?: boolean
     } = {},
   ): void {
-    const { key, headers, payload = id, undecodable, count = 0, isSuspect = false } = options
+    const { key, headers, payload = id, time, undecodable, count = 0, isSuspect = false } = options
     this.#stored.push({
-      message: { id, payload, ...(headers === undefined ? {} : { headers }) },
+      message: {
+        id,
+        payload,
+        ...(headers === undefined ? {} : { headers }),
+        ...(time === undefined ? {} : { time }),
+      },
       key,
       undecodable,
       isSuspect,

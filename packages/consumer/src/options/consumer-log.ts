@@ -6,6 +6,7 @@ import {
   readableDuration,
   reasonOf,
   type EventListeners,
+  type LogLine,
   type LogLines,
 } from '@txbox/core/internal'
 import type { ConsumerEvents } from './consumer.ts'
@@ -57,6 +58,7 @@ export function consumerLog(name: string, logger: Logger | false | undefined): C
 const LINES: LogLines<ConsumerEvents> = {
   handled(event) {
     const { outcome, durationMs } = event
+    if (outcome === 'too-old') return tooOld(event)
     const text = `${nameOf(event.message)} is ${outcome}, after ${readableDuration(durationMs)}.`
     return { level: 'debug', object: { ...about('handled', event), outcome, durationMs }, text }
   },
@@ -109,6 +111,14 @@ const LINES: LogLines<ConsumerEvents> = {
     // A message that can be kept nowhere is named, like each dead letter.
     return { level: 'error', object, text, ...(isPermanent(error) ? {} : { kind: 'error' }), failure: true }
   },
+}
+
+/** The message had no effect, and is not delivered again: that must be seen, at least once. */
+function tooOld(event: ConsumerEvents['handled']): LogLine {
+  const { source, message, outcome, durationMs } = event
+  const text = `${nameOf(message)} is older than maxAgeMs of its inbox: it was accepted without a call of the handler.`
+  const object = { ...about('handled', event), outcome, durationMs }
+  return { level: 'warn', object, text, kind: `too-old/${source}`, failure: true }
 }
 
 function about(

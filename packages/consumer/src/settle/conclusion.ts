@@ -84,8 +84,10 @@ export class Conclusion {
     this.#outage.succeeded(performance.now() - durationMs)
     if (!held.isSettled) await held.settle(this.#accept)
     this.#held.remembered.forget(held.message)
-    // No object is made for nobody: this event occurs once for each message.
-    if (this.#events.has('handled')) this.#events.emit('handled', { ...held.about, outcome, durationMs })
+    // No object is made for nobody: this event occurs once for each message. Without a listener, a message that is too old
+    // becomes a warning.
+    if (this.#events.has('handled') || outcome === 'too-old')
+      this.#events.emit('handled', { ...held.about, outcome, durationMs })
   }
 
   async #failed(

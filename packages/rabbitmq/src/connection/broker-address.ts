@@ -40,11 +40,25 @@ export function brokerAddress(check: OptionChecker): BrokerAddress {
       `${check.where}: the option 'url' must be amqp://host or amqps://host, not ${oneLine(protocol, 40)}//….`,
     )
   }
+  refuseIgnoredTls(check.where, url)
   const host = `${oneLine(hostname, 255)}:${port === '' ? (protocol === 'amqp:' ? 5672 : 5671) : port}`
   return {
     url: withHeartbeat(url),
     name: `${host}, vhost '${oneLine(decoded(pathname.slice(1)) || '/')}'`,
     user: decoded(username) || 'guest',
+  }
+}
+
+/** The client ignores parameters that ask for TLS, and would connect without it. With amqps, it verifies the broker in any case. */
+function refuseIgnoredTls(where: string, url: string): void {
+  const { searchParams, protocol } = new URL(url)
+  if (protocol !== 'amqp:') return
+  for (const name of searchParams.keys()) {
+    if (!/ssl|tls|certfile|keyfile|verify/i.test(name)) continue
+    throw new InvalidOptionError(
+      `${where}: the option 'url' has the parameter '${oneLine(name, 40)}', which the client ignores: it would connect without TLS. ` +
+        "Write amqps://… for TLS, and pass certificates by the option 'tls'.",
+    )
   }
 }
 
