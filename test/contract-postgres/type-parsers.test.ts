@@ -8,7 +8,9 @@ import { Broker } from '../support/worlds/broker.ts'
 const target = useTarget()
 const outbox = useOutboxTarget(target)
 const root = useRoot(target, mainKind(target))
-const { INT2, INT4, INT8, BOOL, BYTEA, NUMERIC, NAME, TIMESTAMPTZ } = parsers.builtins
+const { INT2, INT4, INT8, BOOL, BYTEA, NUMERIC, TIMESTAMPTZ } = parsers.builtins
+/** The type `name`, which `pg` has no constant for. */
+const NAME = 19
 
 test('O1 a drain publishes everything, although parsers of the driver make objects of the values of all types but text', async () => {
   const types = [INT2, INT4, INT8, BOOL, BYTEA, NUMERIC, NAME, TIMESTAMPTZ]

@@ -49,7 +49,7 @@ test('C24 a queue that is deleted while it is consumed is made again with its bi
   onTestFinished(() => consumer.stop())
   await consumer.start()
   for (const round of [1, 2]) {
-    const ids = [`topic ${round}`, `headers ${round}`]
+    const ids = [`topic ${round}`, `headers ${round}`] as const
     broker.channel.publish(topic, 'order.paid', Buffer.from('{}'), { messageId: ids[0] })
     broker.channel.publish(headers, '', Buffer.from('{}'), { messageId: ids[1], headers: { kind: 'order' } })
     await until(
