@@ -1,14 +1,17 @@
 import { randomUUID } from 'node:crypto'
 import { createConsumer } from '@txbox/consumer'
-import type { ConnectedDatabase } from '@txbox/core'
+import type { TransactionHandle } from '@txbox/core'
 import { createInbox } from '@txbox/inbox'
-import { versionGuard } from '@txbox/versioning'
-import type { Transaction } from 'kysely'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { ISOLATIONS, useRoot, useTarget, type Root } from '../../support/engines/target.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { useTarget } from '../../support/engines/target.ts'
 import { listen, type ConsumerUnderTest } from '../../support/subjects/consumer-under-test.ts'
 import { MemorySource } from '../../support/subjects/memory-source.ts'
-import { useVersionedTables, type VersionedTables } from '../../support/subjects/versioned-tables.ts'
+import { useVersionedTables } from '../../support/subjects/versioned-tables.ts'
+import {
+  onEachHalf,
+  onEachHalfAtOneLevel,
+  type VersioningUnderTest,
+} from '../../support/subjects/versioning-under-test.ts'
 import { until } from '../../support/worlds/until.ts'
 
 interface Changed {
@@ -19,27 +22,29 @@ interface Changed {
 const ROWS = 60
 const target = useTarget()
 const tables = useVersionedTables(target)
-const kysely = target.kinds.find((kind) => kind.library === 'kysely')!
-const guard = versionGuard<VersionedTables, Changed>({
+const GUARD = {
   table: 'orders',
-  where: ({ payload }) => ({ id: payload.id }),
-  version: ({ payload }) => payload.version,
-})
+  where: ({ payload }: { payload: Changed }) => ({ id: payload.id }),
+  version: ({ payload }: { payload: Changed }) => payload.version,
+}
 
 /** A consumer that handles all messages of its source in one batch. */
-async function started(root: Root, source: MemorySource): Promise<ConsumerUnderTest['events']> {
+async function started(
+  subject: VersioningUnderTest,
+  source: MemorySource,
+): Promise<ConsumerUnderTest['events']> {
   const events: ConsumerUnderTest['events'] = []
-  const database = root.database as unknown as ConnectedDatabase<Transaction<VersionedTables>>
-  const consumer = createConsumer<Transaction<VersionedTables>, Changed>({
+  const { database } = subject.root
+  const consumer = createConsumer<TransactionHandle, Changed>({
     source: source as never,
     inbox: createInbox({ database, consumer: `guard-${randomUUID()}` }),
     logger: false,
-    guard,
+    guard: subject.versionGuard<Changed>(GUARD),
     concurrency: 1,
     batch: { maxSize: ROWS, lingerMs: 50 },
     handler: async (tx, messages) => {
       for (const { payload } of messages) {
-        await tx.updateTable('orders').set({ total: payload.version }).where('id', '=', payload.id).execute()
+        await target.exec(tx, 'update orders set total = ? where id = ?', [payload.version, payload.id])
       }
     },
   })
@@ -49,13 +54,13 @@ async function started(root: Root, source: MemorySource): Promise<ConsumerUnderT
   return events
 }
 
-describe.each(ISOLATIONS)('%s', (isolation) => {
-  const root = useRoot(target, kysely, { isolation, max: 8 })
+onEachHalf(target, (subject) => {
+  const { isolation } = subject
 
   test('V8 C26 two batches with the same rows in opposite order do not deadlock', async () => {
     const ids = await Promise.all(Array.from({ length: ROWS }, () => tables.order({ version: 1 })))
     const sources = [new MemorySource(), new MemorySource()] as const
-    const all = await Promise.all(sources.map((source) => started(root, source)))
+    const all = await Promise.all(sources.map((source) => started(subject, source)))
     for (let version = 2; version < 8; version += 2) {
       for (const id of ids) sources[0].send(`${version} ${id}`, { payload: { id, version } })
       for (const id of ids.toReversed()) {
@@ -79,17 +84,21 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
   })
 })
 
-test('V8 the row of a message is the same text for the same key', () => {
-  const rowOf = (where: object) =>
-    versionGuard<VersionedTables, Changed>({
-      table: 'orders',
-      where: () => where as { id: string },
-      version: () => 1,
-    }).rowOf({ id: 'm', payload: { id: 'a', version: 1 } })
-  expect(rowOf({ id: '1', status: 'new' })).toBe(rowOf({ status: 'new', id: 1 }))
-  expect(rowOf({ id: 1n })).toBe(rowOf({ id: '1' }))
-  expect(rowOf({ id: 'a' })).not.toBe(rowOf({ id: 'b' }))
-  expect(rowOf({ id: Buffer.from('a') })).toBe(rowOf({ id: new Uint8Array([97]) }))
-  expect(rowOf({ id: new Date(0) })).toBe(rowOf({ id: new Date(0) }))
-  expect([rowOf(undefined as never), rowOf({ id: new Date(Number.NaN) })]).toEqual(['', ''])
+onEachHalfAtOneLevel(target, (subject) => {
+  test('V8 the row of a message is the same text for the same key', () => {
+    const rowOf = (where: object) =>
+      subject
+        .versionGuard<Changed>({
+          table: 'orders',
+          where: () => where,
+          version: () => 1,
+        })
+        .rowOf({ id: 'm', payload: { id: 'a', version: 1 } })
+    expect(rowOf({ id: '1', status: 'new' })).toBe(rowOf({ status: 'new', id: 1 }))
+    expect(rowOf({ id: 1n })).toBe(rowOf({ id: '1' }))
+    expect(rowOf({ id: 'a' })).not.toBe(rowOf({ id: 'b' }))
+    expect(rowOf({ id: Buffer.from('a') })).toBe(rowOf({ id: new Uint8Array([97]) }))
+    expect(rowOf({ id: new Date(0) })).toBe(rowOf({ id: new Date(0) }))
+    expect([rowOf(undefined as never), rowOf({ id: new Date(Number.NaN) })]).toEqual(['', ''])
+  })
 })

@@ -68,7 +68,11 @@ fuzz('a delivery of any headers has a key, a count and a message', 2500, raw, as
   const reader = new DeliveryReader({ id: undefined, key: undefined }, counts)
   const outcome = outcomeOf(() => {
     const contents = reader.read(given as never)
-    return new BrokerDelivery(given as never, contents, async (_, how) => void settled.push(how))
+    return new BrokerDelivery(given as never, contents, {
+      settle: async (_, how) => void settled.push(how),
+      waitsElsewhere: async () => undefined,
+      deadLetters: undefined,
+    })
   })
   if ('thrown' in outcome) return expectRefusal(outcome.thrown)
   const delivery = outcome.result

@@ -41,6 +41,12 @@ export class RememberedDeliveries {
     return this.#deliveries.get(nameOf(message)) ?? NOTHING_EARLIER
   }
 
+  /** The source keeps the number of deliveries from now on. */
+  moved(message: Identity, lostConnections: number): void {
+    if (lostConnections === 0) this.forget(message)
+    else this.#remember(message, { ...NOTHING_EARLIER, lostConnections })
+  }
+
   forget(message: Identity): void {
     if (this.#deliveries.size > 0) this.#deliveries.delete(nameOf(message))
   }

@@ -18,7 +18,19 @@ export type Acknowledgement =
   | 'return'
   | 'return-uncounted'
 
+type Postponement = Parameters<NonNullable<Delivery['postpone']>>[0]
+
+/** @returns how the delivery is to be settled then. `undefined` if the message cannot wait outside of its queue now. */
+export type WaitsElsewhere = (raw: ConsumeMessage, how: Postponement) => Promise<Acknowledgement | undefined>
 type Rejection = Parameters<Delivery['reject']>[0]
+
+interface DeliveryHow<P> {
+  readonly settle: (delivery: BrokerDelivery<P>, how: Acknowledgement) => Promise<void>
+  /** Lets the message wait for a retry outside of its queue. */
+  readonly waitsElsewhere: WaitsElsewhere
+  /** Takes a rejected message. If undefined, the broker itself moves the message, if it keeps rejected messages. */
+  readonly deadLetters: DeadLetterExchange | undefined
+}
 
 /** A delivery of one channel. The delivery is lost when the channel ends. */
 export class BrokerDelivery<P> implements Delivery<P> {
@@ -31,20 +43,21 @@ export class BrokerDelivery<P> implements Delivery<P> {
   readonly #id: string
   readonly #raw: ConsumeMessage
   readonly #lost = new LazyAbort()
+  readonly #waitsElsewhere: WaitsElsewhere
   readonly #settle: (delivery: BrokerDelivery<P>, how: Acknowledgement) => Promise<void>
   readonly #deadLetters: DeadLetterExchange | undefined
   #settled: Promise<void> | undefined
 
-  /** @param deadLetters takes a rejected message. @default the broker itself moves the message, if it keeps rejected messages */
+  /** @param raw the message as it was received first, before any retry in another queue. */
   constructor(
     raw: ConsumeMessage,
     { message, undecodable, key, deliveries, isCounted }: ReadDelivery<P>,
-    settle: (delivery: BrokerDelivery<P>, how: Acknowledgement) => Promise<void>,
-    deadLetters?: DeadLetterExchange,
+    how: DeliveryHow<P>,
   ) {
     this.#raw = raw
-    this.#settle = settle
-    this.#deadLetters = deadLetters
+    this.#settle = how.settle
+    this.#waitsElsewhere = how.waitsElsewhere
+    this.#deadLetters = how.deadLetters
     this.message = message
     this.#id = message.id
     this.undecodable = undecodable
@@ -103,6 +116,15 @@ export class BrokerDelivery<P> implements Delivery<P> {
     if (this.#deadLetters === undefined || !isOpen) return this.#once('reject')
     await this.#deadLetters.take(this.#raw, { error, deliveries })
     await this.#once('ack')
+  }
+
+  /** If the connection breaks before the acceptance arrives, the message is delivered again, although it also waits elsewhere. */
+  async postpone(retry: Postponement): Promise<boolean> {
+    if (this.#lost.isAborted) return true
+    const settlement = await this.#waitsElsewhere(this.#raw, retry)
+    if (settlement === undefined) return false
+    await this.#once(settlement)
+    return true
   }
 
   /** Called when the channel has ended, because the broker then takes back the delivery. */

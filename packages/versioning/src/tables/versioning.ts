@@ -30,6 +30,13 @@ export type TableGuardOptions<Tables, P = unknown> = {
   } & Named<Tables, TB, VersionColumn<Tables, TB>>
 }[TableOf<Tables>]
 
+/** A guard, with the row that it locks for a message: a consumer calls it for the messages of a batch in the order of the rows. */
+export interface TableGuard<P = unknown> {
+  (tx: object, message: InboxMessage<P>): Promise<'apply' | 'stale'>
+  /** A text of the columns and values of `where`; empty for a message that names no row. */
+  readonly rowOf: (message: InboxMessage<P>) => string
+}
+
 /**
  * Changes rows of your own tables in order and once, through the transactions of every library that `createInbox` takes.
  * `Tables` has the names and the types of the columns, as the database has them.
@@ -244,7 +251,5 @@ export interface Versioning<Tables> {
    * @returns a guard that returns `'apply'`, or `'stale'` if the row is already at this version or a later one.
    * @throws {InvalidOptionError} for a missing, unknown or wrong option.
    */
-  versionGuard<P = unknown>(
-    options: TableGuardOptions<Tables, P>,
-  ): (tx: object, message: InboxMessage<P>) => Promise<'apply' | 'stale'>
+  versionGuard<P = unknown>(options: TableGuardOptions<Tables, P>): TableGuard<P>
 }
