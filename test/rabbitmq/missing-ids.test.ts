@@ -178,3 +178,28 @@ test.each([
     )
   },
 )
+
+test('C10 a message without an id keeps its stand-in and its count through a retry queue', async () => {
+  const subject = new IdsUnderTest()
+  const deliveries: number[] = []
+  await subject.start({}, (source, common) =>
+    createConsumer({
+      ...common,
+      source,
+      name: subject.name,
+      holdMs: 0,
+      retry: { attempts: 3, delayMs: () => 1000 },
+      key: ({ payload }: InboxMessage) => (payload as { order: string }).order,
+      handler: (message: InboxMessage, context) => {
+        subject.handled.push(message)
+        deliveries.push(context.deliveries)
+        throw new Error('failed')
+      },
+    }),
+  )
+  broker.deleteAfterwards(`${subject.queue}.txbox-retry-1`)
+  subject.send({ order: 'o1' })
+  expect(await subject.ends(1)).toEqual(['dead-lettered o1'])
+  expect(subject.handled.map(({ id }) => id)).toEqual(['o1', 'o1', 'o1'])
+  expect(deliveries).toEqual([1, 2, 3])
+})
