@@ -49,7 +49,7 @@ test('C24 a queue that is deleted while it is consumed is made again with its bi
   onTestFinished(() => consumer.stop())
   await consumer.start()
   for (const round of [1, 2]) {
-    const ids = [`topic ${round}`, `headers ${round}`]
+    const ids = [`topic ${round}`, `headers ${round}`] as const
     broker.channel.publish(topic, 'order.paid', Buffer.from('{}'), { messageId: ids[0] })
     broker.channel.publish(headers, '', Buffer.from('{}'), { messageId: ids[1], headers: { kind: 'order' } })
     await until(
@@ -170,7 +170,7 @@ for (const [name, declare, text] of wrong) {
     const make = (): unknown =>
       rabbitmqSource({
         ...{ url: broker.url, queue: 'a' },
-        declare: { type: 'quorum', ...declare } as RabbitmqQueueDeclaration,
+        declare: Object.assign({ type: 'quorum' } as RabbitmqQueueDeclaration, declare),
       })
     expect(make).toThrow(InvalidOptionError)
     expect(make).toThrow(text)
