@@ -202,7 +202,7 @@ const projects: TestProjectInlineConfiguration[] = [
   }),
   { extends: true, test: { name: 'chaos', include: ['test/chaos/faulty-*.test.ts'] } },
   onServers('chaos-broker', ['rabbitmq-program'], {
-    include: ['test/chaos/broker.test.ts'],
+    include: ['test/chaos/broker*.test.ts'],
     provide: { optional: true },
   }),
   ...(['postgres', 'mysql', 'mariadb'] as const).map((engine) =>

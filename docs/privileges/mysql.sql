@@ -59,6 +59,8 @@ grant select (place, created_at, due_at, dead_at, deliver_at, attempts, timeouts
 grant update (due_at, dead_at, redriven_at, attempts, timeouts, receipt, order_key) on txbox_queue to txbox_operator;
 grant delete on txbox_queue to txbox_operator;
 grant select, insert on txbox_redrives to txbox_operator;
+-- Whether a queue exists.
+grant select (name) on txbox_leases to txbox_operator;
 
 -- txbox status, txbox doctor. With PROCESS, which only an administrator can grant, doctor also shows which transaction keeps
 -- deleted rows from being purged: grant process on *.* to txbox_viewer;

@@ -60,6 +60,8 @@ grant select (place, created_at, due_at, dead_at, deliver_at, attempts, timeouts
   type, content_type, correlation_id, error, errors) on txbox.queue to txbox_operator;
 grant update (due_at, dead_at, redriven_at, attempts, timeouts, receipt, order_key), delete on txbox.queue to txbox_operator;
 grant select, insert on txbox.redrives to txbox_operator;
+-- Whether a queue exists.
+grant select (name) on txbox.leases to txbox_operator;
 
 -- txbox status, txbox doctor. For a member of pg_monitor, doctor also shows which connection holds back the vacuum horizon.
 grant select (consumer, key, processed_at, expires_at, correlation_id) on txbox.inbox to txbox_viewer;

@@ -1,6 +1,6 @@
 import { oneLine } from '@txbox/core/internal'
 import { Command, Option } from 'commander'
-import { discardDeadLetters, redriveDeadLetters } from './change-dead-letters.ts'
+import { discardDeadLetters, redriveDeadLetters, retryParked } from './change-dead-letters.ts'
 import { listDeadLetters, showDeadLetter } from './dead-letters-command.ts'
 import { doctorCommand } from './doctor-command.ts'
 import { gcCommand } from './gc-command.ts'
@@ -136,7 +136,7 @@ function addStatus(program: Command, installation: Installation): void {
 
 function addDeadLetters(program: Command, installation: Installation): void {
   const group = withUsageErrors(program.command('dead-letters'))
-    .description('list, show, redrive or discard dead letters')
+    .description('list, show, redrive or discard dead letters; retry parked messages')
     .addHelpText('after', EXIT_CODES)
   const of = (name: string): Command =>
     withDatabase(group, name, installation).option(
@@ -148,17 +148,34 @@ function addDeadLetters(program: Command, installation: Installation): void {
       .addOption(new Option('--topic <topic>', 'only messages of this topic').conflicts('queue'))
       .option('--type <type>', 'only messages of this type')
       .option('--key <key>', 'only messages of this ordering key')
+      .option(
+        '--error <text>',
+        'only messages whose error contains this; of dead letters, among the newest 10,000',
+      )
   const parked = (text: string): Option => new Option('--parked', text)
   selecting('list')
     .description('list dead letters in the order of their ids')
     .option('--limit <letters>', 'maximum number, 1 to 1000', wholeNumber, 100)
     .option('--after <id>', 'only dead letters whose id comes after this one: the next page')
     .addOption(
+      new Option(
+        '--by <what>',
+        'count the newest 10,000 dead letters by their errors, without numbers and ids',
+      )
+        .choices(['error'])
+        .conflicts(['after', 'parked']),
+    )
+    .addOption(
       parked('list messages that wait for another attempt, or behind such a message').conflicts('after'),
     )
     .addHelpText(
       'after',
-      examples(installation, 'dead-letters list --topic orders', 'dead-letters list --queue orders'),
+      examples(
+        installation,
+        'dead-letters list --topic orders',
+        'dead-letters list --queue orders',
+        'dead-letters list --by error',
+      ),
     )
     .action(listDeadLetters)
   of('show')
@@ -180,6 +197,14 @@ function addDeadLetters(program: Command, installation: Installation): void {
       examples(installation, 'dead-letters redrive 0199d3c0-…', 'dead-letters redrive --queue orders --yes'),
     )
     .action(redriveDeadLetters)
+  selecting('retry')
+    .argument('[ids...]', 'the ids of the messages')
+    .description('try parked messages now, instead of at their next attempt')
+    .addHelpText(
+      'after',
+      examples(installation, 'dead-letters retry 0199d3c0-…', 'dead-letters retry --error ECONNREFUSED'),
+    )
+    .action(retryParked)
   selecting('discard')
     .argument('[ids...]', 'the ids of the messages')
     .description('delete dead letters permanently')

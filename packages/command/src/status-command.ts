@@ -68,7 +68,18 @@ function statusText(
   blocking: readonly BlockingKey[],
   blocked: BoundedCount,
 ): string {
-  const { oldestDue, backlog, oldestMs, parked, scheduled, dead, claims, expired, inboxBytes } = figures
+  const {
+    oldestDue,
+    backlog,
+    oldestMs,
+    parked,
+    scheduled,
+    dead,
+    claims,
+    claimsAreExact,
+    expired,
+    inboxBytes,
+  } = figures
   const lines = [
     ['oldest due', oldestDue === undefined ? 'no message is due' : visible(oldestDueText(oldestDue))],
     [
@@ -81,7 +92,7 @@ function statusText(
     ['dead', highlight(dead.count, counted(dead, 'letter of the outbox', 'letters of the outbox'), 'red')],
     [
       'inbox',
-      `about ${counted({ count: claims }, 'claim')}, ${readableNumber(Math.ceil(inboxBytes / 1024))} KiB; ${counted(expired, 'expired', 'expired')}`,
+      `${claimsAreExact ? '' : 'about '}${counted({ count: claims }, 'claim')}, ${readableNumber(Math.ceil(inboxBytes / 1024))} KiB; ${counted(expired, 'expired', 'expired')}`,
     ],
     ['collected', lastCollection(figures)],
   ] as const

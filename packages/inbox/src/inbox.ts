@@ -36,7 +36,8 @@ export interface InboxOptions<M extends AnyMessage> {
   redeliveryHorizonMs?: number | undefined
   /**
    * The maximum age of a message, in milliseconds: 1 ms to 100 years. A message whose `time` is longer ago, by the
-   * clock of this process, is not handled: its outcome is `'too-old'`. With a value of at most `retentionMs`, a replay
+   * clock of the database, is not handled: its outcome is `'too-old'`. The clock is read once a minute, in the transaction
+   * of a message. With a value of at most `retentionMs`, a replay
    * cannot run the handler again after the claim was collected. A message without a valid `time` is an
    * `InvalidMessageError`. Applies to `process`, `processBatch`, `run` and `runBatch`.
    *

@@ -14,6 +14,7 @@ import { FIRST_ATTEMPT } from './handler-context.ts'
 import {
   TransactionInbox,
   mustBeFunction,
+  tooOld,
   type InboxSettings,
   type KeyedMessage,
 } from './transaction-inbox.ts'
@@ -35,7 +36,7 @@ export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> 
     mustBeFunction('run', fn)
     const settings = runSettings('run', options)
     const delivery = this.delivery(message)
-    if (delivery.isTooOld) return { status: 'too-old', key: delivery.key.text }
+    if (this.isKnownTooOld(delivery)) return tooOld(delivery)
     const signal = settings.signal ?? FIRST_ATTEMPT.signal
     const messagesOf = eachAttempt([delivery], settings)
     return await this.#transact(settings, (tx, session, attempt) =>

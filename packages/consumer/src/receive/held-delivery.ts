@@ -167,6 +167,19 @@ export class HeldDelivery {
     }
   }
 
+  /** Lets the source keep the message for a time. @returns whether the delivery is settled. Otherwise it is still held. */
+  async postpone(how: Parameters<NonNullable<Delivery['postpone']>>[0]): Promise<boolean> {
+    try {
+      if ((await this.delivery.postpone?.(how)) !== true) return false
+    } catch (error) {
+      this.report(error)
+      return false
+    }
+    this.heartbeat?.stop()
+    this.isSettled = !this.isLost
+    return true
+  }
+
   async extend(): Promise<void> {
     await this.delivery.extend?.(this.#settings.source.traits.leaseMs!)
   }

@@ -50,8 +50,9 @@ export interface StatusFigures {
   readonly dead: BoundedCount
   /** Leases that are held, and expired leases of shards that no other relay has taken over yet. */
   readonly leases: readonly LeaseFigures[]
-  /** The server's estimate of the number of claims. */
+  /** The number of claims; from 10,000 on, the server's estimate. */
   readonly claims: number
+  readonly claimsAreExact: boolean
   readonly expired: BoundedCount
   readonly inboxBytes: number
   readonly lastCollection:
@@ -146,6 +147,8 @@ export interface InspectionStore {
   answers(withinMs: number): Promise<void>
   /** Counts the rows that a garbage collector would remove now. */
   collectable(deadLetterRetentionMs: number): Promise<CollectableFigures>
+  /** Returns whether a stored queue has messages or dead letters, or has ever had a receiver. */
+  hasQueue(name: string): Promise<boolean>
   /** Returns at most `limit` stored queues that have messages or dead letters, ordered by name. */
   queues(limit: number): Promise<readonly QueueFigures[]>
   /**

@@ -1,5 +1,5 @@
 /* MySQL and MariaDB have their own catalogs, which describe engines and transactions. */
-import { KEY_ENDS } from '@txbox/sql/stores'
+import { EXACT_CLAIMS, KEY_ENDS } from '@txbox/sql/stores'
 import type { Tables } from '../connection/identifiers.ts'
 import { literal } from '../connection/literals.ts'
 import { EPOCH } from '../queue/queue-receive-statements.ts'
@@ -99,6 +99,7 @@ select
     select cast(table_rows as char) from information_schema.tables
     where table_schema = database() and table_name = ${literal(`${prefix}inbox`)}
   ) as claims,
+  (select cast(count(*) as char) from (select 1 from ${inbox} limit ${EXACT_CLAIMS}) as counted) as counted_claims,
   (
     select cast(data_length + index_length as char) from information_schema.tables
     where table_schema = database() and table_name = ${literal(`${prefix}inbox`)}
@@ -127,6 +128,13 @@ from ${queue} as q force index (queue_id)
 where q.topic > ?
 order by q.topic
 limit 1`,
+
+    /** Whether a queue has messages or dead letters, or a receiver has made the locks of its shards. */
+    hasQueue: `
+select cast(
+  exists (select 1 from ${queue} as q force index (queue_id) where q.topic = ?)
+  or exists (select 1 from ${leases} as l where l.name in (?))
+as char) as there`,
 
     /** Rows of handled messages are not counted. */
     queueFigures: `

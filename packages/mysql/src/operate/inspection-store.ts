@@ -33,6 +33,7 @@ export function inspectionStore(tables: Tables, root: RootAdapter, db: unknown):
     figuresValues: (limit) => Array.from({ length: COUNTS }, () => limit),
     lagValues: (limit) => [limit, limit],
     queueValue: (queue) => ({ utf8: queue }),
+    hasQueueValues: (queue, locks) => [{ utf8: queue }, locks.map((name) => ({ utf8: name }))],
     queueFiguresValues(queue, limit) {
       const name = { utf8: queue }
       const counts = Array.from({ length: QUEUE_COUNTS }, () => [name, limit]).flat()

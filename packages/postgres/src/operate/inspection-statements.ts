@@ -1,5 +1,5 @@
 /* PostgreSQL has its own catalogs, which describe vacuum, sequences and collations. */
-import { KEY_ENDS } from '@txbox/sql/stores'
+import { EXACT_CLAIMS, KEY_ENDS } from '@txbox/sql/stores'
 import { EPOCH, UNKEYED_SHARD } from '../queue/queue-receive-statements.ts'
 
 /** All statements of `txbox status` and `txbox doctor`. `schema` is quoted. Numbers are returned as text. */
@@ -80,6 +80,7 @@ select
     select greatest(c.reltuples::bigint, pg_catalog.pg_stat_get_live_tuples(c.oid), 0)::text
     from pg_catalog.pg_class as c where c.oid = '${schema.replaceAll("'", "''")}.inbox'::regclass::oid
   ) as claims,
+  (select pg_catalog.count(*) from (select from ${schema}.inbox limit ${EXACT_CLAIMS}) as counted)::text as counted_claims,
   pg_catalog.pg_total_relation_size('${schema.replaceAll("'", "''")}.inbox')::text as inbox_bytes`,
 
     /** $2 is the retention of dead letters in milliseconds; null keeps them forever. */
@@ -110,6 +111,15 @@ select least(
   (${firstQueue('order_key is not null', 'shard, q.order_key, q.place')}),
   (${firstQueue('dead_at is not null', 'id, q.place')})
 ) as topic`,
+
+    /** Whether a queue ($1) has messages or dead letters, or a receiver has made the locks of its shards ($2). */
+    hasQueue: `
+select (
+  exists (select from ${schema}.queue as q where q.due_at is not null and q.topic = $1)
+  or exists (select from ${schema}.queue as q where q.order_key is not null and q.topic = $1)
+  or exists (select from ${schema}.queue as q where q.dead_at is not null and q.topic = $1)
+  or exists (select from ${schema}.leases as l where l.name = any ($2::text[]))
+)::text as there`,
 
     /** The figures of a queue ($2). Rows of handled messages are not counted. */
     queueFigures: `

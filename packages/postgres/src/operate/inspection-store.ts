@@ -20,6 +20,7 @@ export function inspectionStore(schema: string, root: RootAdapter, db: unknown):
     figuresValues: (limit) => [limit],
     lagValues: (limit) => [limit],
     queueValue: (queue) => queue,
+    hasQueueValues: (queue, locks) => [queue, locks],
     queueFiguresValues: (queue, limit) => [limit, queue],
     keyEndsValues: (queue, shard, key) => [queue, shard, key],
     collectableValues: (limit, retentionMs) => [limit, retentionMs],

@@ -5,6 +5,7 @@ with chosen as materialized (
   and p.topic = $2
   and ($3::text is null or p.type = $3)
   and ($4::text is null or p.key = $4)
+  and ($8::text is null or pg_catalog.strpos(p.error, $8) > 0)
   and ($5::text is null or (p.id, p.place) > ($5, $6::bigint))
 order by p.id, p.place
 limit $7
@@ -22,7 +23,7 @@ limit $7
   returning p.place
 ), recorded as (
   insert into "txbox".redrives (place, dead_at, attempts, id, topic, key, error, redriven_by)
-  select c.place, c.dead_at, c.attempts, c.id, c.topic, c.key, c.error, $8
+  select c.place, c.dead_at, c.attempts, c.id, c.topic, c.key, c.error, $9
   from chosen as c join redriven using (place)
 )
 select d.place::text as place, d.id, d.topic, d.type, d.key, d.content_type, d.correlation_id, d.error,

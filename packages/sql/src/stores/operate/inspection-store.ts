@@ -10,8 +10,9 @@ import type {
   StatusFigures,
   StuckKey,
 } from '@txbox/core/ports'
-import { allowedFindings, unanswered, within } from '@txbox/core/internal'
+import { SHARDS, allowedFindings, unanswered, within } from '@txbox/core/internal'
 import { translatingErrors, type DatabaseErrors } from '../../errors/database-errors.ts'
+import { ALL_SHARDS, shardRow } from '../queue/queue-shards.ts'
 import { revisionFinding } from './findings.ts'
 import type { Row, RowReader } from '../row-reader.ts'
 
@@ -20,6 +21,9 @@ const STATEMENT_TIMEOUT_MS = 15_000
 
 /** The number at which counts stop. */
 const COUNT_LIMIT = 1_000_000
+
+/** Fewer claims than this are counted; the server estimates the number of more. */
+export const EXACT_CLAIMS = 10_000
 
 /** The number at which counts stop in queries that run often. */
 const LAG_COUNT_LIMIT = 100_000
@@ -47,6 +51,7 @@ interface InspectedDatabase<V> {
       | 'figures'
       | 'nextQueue'
       | 'queueFigures'
+      | 'hasQueue'
       | 'firstOfKeys'
       | 'keyEnds'
       | 'leases'
@@ -66,6 +71,7 @@ interface InspectedDatabase<V> {
   readonly figuresValues: (limit: number) => readonly V[]
   readonly lagValues: (limit: number) => readonly V[]
   readonly queueValue: (queue: string) => V
+  readonly hasQueueValues: (queue: string, locks: readonly string[]) => readonly V[]
   readonly queueFiguresValues: (queue: string, limit: number) => readonly V[]
   readonly keyEndsValues: (queue: string, shard: number, key: string) => readonly V[]
   /** A retention of null keeps dead letters forever. */
@@ -94,6 +100,8 @@ export class SqlInspectionStore<V> implements InspectionStore {
     const [last] = await this.#run(doing, sql.lastCollection)
     const count = (name: string): BoundedCount => this.#bounded(figures, name)
     const estimate = (name: string): number => Number(read.optionalText(figures, name) ?? 0)
+    const counted = read.number(figures, 'counted_claims')
+    const claimsAreExact = counted < EXACT_CLAIMS
     return {
       oldestDue: older(await this.#oldestDue(sql.oldestInOutbox), await this.#oldestDue(sql.oldestInQueues)),
       backlog: count('backlog'),
@@ -107,7 +115,8 @@ export class SqlInspectionStore<V> implements InspectionStore {
         term: read.bigint(row, 'term'),
         remainingMs: read.number(row, 'remaining_ms'),
       })),
-      claims: estimate('claims'),
+      claims: claimsAreExact ? counted : Math.max(counted, estimate('claims')),
+      claimsAreExact,
       expired: count('expired'),
       inboxBytes: estimate('inbox_bytes'),
       lastCollection: last && {
@@ -117,6 +126,13 @@ export class SqlInspectionStore<V> implements InspectionStore {
         durationMs: read.number(last, 'duration_ms'),
       },
     }
+  }
+
+  async hasQueue(name: string): Promise<boolean> {
+    const { sql, read, hasQueueValues } = this.#database
+    const locks = [...ALL_SHARDS, SHARDS].map((shard) => shardRow(name, shard))
+    const [row] = await this.#run('looking for a queue', sql.hasQueue, hasQueueValues(name, locks))
+    return read.flag(row, 'there')
   }
 
   async queues(limit: number): Promise<readonly QueueFigures[]> {
