@@ -43,7 +43,7 @@ async function started(root: Root, source: MemorySource): Promise<ConsumerUnderT
       }
     },
   })
-  listen(consumer as never, events)
+  listen(consumer, events)
   onTestFinished(() => consumer.stop())
   await consumer.start()
   return events
@@ -80,10 +80,10 @@ describe.each(ISOLATIONS)('%s', (isolation) => {
 })
 
 test('V8 the row of a message is the same text for the same key', () => {
-  const rowOf = (where: object) =>
+  const rowOf = (where: { id: string | number | bigint | Date | Uint8Array; status?: string }) =>
     versionGuard<VersionedTables, Changed>({
       table: 'orders',
-      where: () => where as { id: string },
+      where: () => where as unknown as { id: string },
       version: () => 1,
     }).rowOf({ id: 'm', payload: { id: 'a', version: 1 } })
   expect(rowOf({ id: '1', status: 'new' })).toBe(rowOf({ status: 'new', id: 1 }))
