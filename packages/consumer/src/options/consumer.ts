@@ -87,7 +87,10 @@ export interface ConsumerEvents<M = InboxMessage> {
    * again each minute.
    */
   slow: MessageEvent<M> & { readonly durationMs: number }
-  /** An unexpected error: a settlement that failed, a message that was never acknowledged, or a listener that threw. */
+  /**
+   * An unexpected error: a settlement that failed, a message that was never acknowledged, a dead letter that was refused for good,
+   * or a listener that threw.
+   */
   error: { readonly error: unknown; readonly source?: string; readonly message?: M }
 }
 

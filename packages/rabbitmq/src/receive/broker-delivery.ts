@@ -109,7 +109,7 @@ export class BrokerDelivery<P> implements Delivery<P> {
     return this.#once(counted ? 'requeue' : 'requeue-uncounted')
   }
 
-  async reject({ error, deliveries = this.deliveries }: Rejection): Promise<void> {
+  async reject({ error, deliveries = this.deliveries }: Rejection = { error: undefined }): Promise<void> {
     const isOpen = this.#settled === undefined && !this.#lost.isAborted
     if (this.#deadLetters === undefined || !isOpen) return this.#once('reject')
     await this.#deadLetters.take(this.#raw, { error, deliveries })

@@ -17,8 +17,11 @@ export interface RabbitmqQueueDeclaration {
    */
   type: 'quorum' | 'classic'
   /**
-   * The exchange that rejected messages go to. It must exist, and lead to a queue. A quorum queue keeps a rejected message
-   * until the other queue has confirmed it, and refuses new messages instead of dropping old ones when it is full.
+   * The exchange that dead letters go to. It must exist, and lead to a queue. The source publishes a dead letter itself, with the
+   * original routing key, the reason in the header `txbox-error`, and `txbox-deliveries` and `txbox-source`; it accepts the
+   * message when RabbitMQ has confirmed the dead letter. Until then the message waits. RabbitMQ itself sends messages there that
+   * expire, or exceed its limit of deliveries: a quorum queue keeps such a message until the other queue has confirmed it, and
+   * refuses new messages instead of dropping old ones when it is full.
    */
   deadLetterExchange?: string | undefined
   /** Whether only one consumer at a time receives, in the order of the queue. @default false */
@@ -45,7 +48,8 @@ export interface RabbitmqSourceOptions {
   /** Creates the queue as durable if it does not exist. @default the queue must exist */
   declare?: RabbitmqQueueDeclaration | undefined
   /**
-   * Whether rejected messages go to a dead letter exchange, by an argument of the queue or by a policy.
+   * Whether rejected messages go to a dead letter exchange, by an argument of the queue or by a policy. RabbitMQ moves them there
+   * without the reason.
    *
    * @default whether `declare` has a dead letter exchange
    */

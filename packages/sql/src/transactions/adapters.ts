@@ -65,6 +65,11 @@ export interface ConnectionMonitor {
    * either (MySQL).
    */
   readonly tracker?: TransactionTracker
+  /**
+   * The error that aborted the transaction that is open now, or rolled it back, if this monitor has seen the error since its
+   * first snapshot.
+   */
+  readonly abortedBy?: unknown
   snapshot(): Snapshot
   /**
    * Calls the listener once when the transaction that is open now has ended, and forgets the listener of an earlier

@@ -1,4 +1,5 @@
 /* How a database package uses the transactions, connections and roots of the user's library. */
+export { swallowedText } from './aborted-transaction.ts'
 export { inTurnOfConnection } from './resolver/connection-turns.ts'
 export {
   CONNECTION_CODES,

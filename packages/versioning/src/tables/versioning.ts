@@ -218,8 +218,11 @@ export interface Versioning<Tables> {
     options: {
       /** Columns of a unique key, with their values. */
       where: RowKey<Tables, TB>
-      /** Returns the values to write. Must have no other effects: it may be called several times. */
-      merge: (row: Tables[TB]) => SetOf<Tables, TB, NoInfer<VC>> | Promise<SetOf<Tables, TB, NoInfer<VC>>>
+      /**
+       * Returns the values to write. Must have no other effects: it may be called several times. (A method, so that its
+       * parameter may have a type of its own.)
+       */
+      merge(row: Tables[TB]): SetOf<Tables, TB, NoInfer<VC>> | Promise<SetOf<Tables, TB, NoInfer<VC>>>
       /** The maximum number of attempts with a root, 1 to 100. @default 3 */
       attempts?: number | undefined
     } & Named<Tables, TB, VC>,
