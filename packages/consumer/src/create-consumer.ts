@@ -118,8 +118,7 @@ class StartableConsumer extends LifeCycle implements Consumer {
   async start(): Promise<void> {
     this.refuseStopped('start')
     if (!this.#isStarted) {
-      const { name, traits } = this.#settings.source
-      this.#settings.log.started(name, !traits.countsDeliveries)
+      this.#settings.log.started(this.#settings.source)
       void this.#warn()
     }
     this.#isStarted = true

@@ -3,6 +3,7 @@ import {
   isTxboxError,
   type AnyMessage,
   type InboxContext,
+  type Loss,
   type RunsMessagesOptions,
   type Session,
 } from '@txbox/core'
@@ -57,6 +58,10 @@ export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> 
     return await this.#transact(settings, (tx, session, attempt) =>
       this.deliverBatch(session, tx, messagesOf(attempt), fn, { attempt, signal }),
     )
+  }
+
+  lossOf(error: unknown): Promise<Loss> {
+    return this.#ports.lossOf(error)
   }
 
   /** Runs `work` in a new transaction, and repeats it after a conflict. */

@@ -41,6 +41,7 @@ export type {
 } from './adapters.ts'
 export { Resolver, connectionIdentity, resolverOption } from './resolver/resolver.ts'
 export { withLiterals } from './drivers/postgres-literals.ts'
+export { lossOn } from './lost-connections.ts'
 export { repeatOnConflict } from './repeat-on-conflict.ts'
 export { PROBE, savepointStatements } from './savepoint-statements.ts'
 export { assertTwoConnections, publicTransact, transactOn, transactOptions } from './transact.ts'
