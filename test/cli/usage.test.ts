@@ -94,3 +94,18 @@ test.for([
   expect(stdout).toContain(`Usage: ${['npx @txbox/cli', ...command].join(' ')}`)
   expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([])
 })
+
+test.for([
+  ['status', '--database', `${SECRET_URL}?ssl-mode=REQUIRED`],
+  ['status', '--database', `${SECRET_URL}?sslaccept=strict`],
+  ['status', '--database', `${SECRET_URL.replace('postgres', 'mysql')}?ssl-mode=PREFERRED`],
+  ['relay', '--database', SECRET_URL, '--publisher', 'amqp://shop:hidden-word@mq.example/?ssl-mode=REQUIRED'],
+])(
+  'N2 an address that asks for TLS in a form that a client ignores is wrong usage, and the form that works is named: %s',
+  async (args) => {
+    const { code, stdout, stderr } = await txbox(args)
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).toMatch(/would connect without (the )?TLS.*(sslmode=require|ssl-mode=REQUIRED|amqps:)/)
+    expect(stderr).not.toContain('hidden-word')
+  },
+)

@@ -154,6 +154,11 @@ export class BrokerUnderTest {
   }
 }
 
+/** The names of all retry queues that a source of this queue may declare. */
+export function retryQueuesOf(queue: string): string[] {
+  return [1, 5, 30, 120, 300, 900, 3600].map((seconds) => `${queue}.txbox-retry-${seconds}`)
+}
+
 /** The broker for a test file. */
 export function useBroker(): BrokerUnderTest {
   const broker = new BrokerUnderTest()

@@ -71,7 +71,7 @@ test.each(['at-least-once', 'at-most-once'] as const)(
     )
     const event = delivery === 'at-most-once' ? 'dropped' : 'dead-lettered'
     await until(
-      () => subject.heard(event).length === 20,
+      async () => subject.heard(event).length === 20,
       () => JSON.stringify(lines),
     )
     const errors = lines.filter(({ level }) => level === 'error')

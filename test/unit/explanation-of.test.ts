@@ -28,7 +28,7 @@ describe('explanationOf', () => {
     }
     const thrown = ((): unknown => {
       try {
-        placeOrder()
+        return placeOrder()
       } catch (error) {
         return error
       }

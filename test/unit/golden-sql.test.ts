@@ -18,7 +18,7 @@ import * as mysqlQueue from '../../packages/mysql/src/queue/queue-statements.ts'
 import * as mysqlRelay from '../../packages/mysql/src/relay/relay-statements.ts'
 import * as mysqlSession from '../../packages/mysql/src/connection/session-statements.ts'
 import { shortTransactionStatements } from '../../packages/mysql/src/connection/short-transaction-statements.ts'
-import { withTimeLimit } from '../../packages/mysql/src/connection/time-limit-statements.ts'
+import { withTimeLimit, withoutRowLimit } from '../../packages/mysql/src/connection/time-limit-statements.ts'
 import * as mysqlVersions from '../../packages/mysql/src/versions/version-buffer-statements.ts'
 import { deadLetterStatements } from '../../packages/postgres/src/operate/dead-letter-statements.ts'
 import { garbageStatements } from '../../packages/postgres/src/operate/garbage-statements.ts'
@@ -105,6 +105,7 @@ function onMysql(where: string, engine: 'mysql' | 'mariadb'): Areas {
     'time-limit': {
       read: withTimeLimit(leases.holders, engine, 5000),
       write: withTimeLimit(leases.sweep, engine, 5000),
+      unlimited: withoutRowLimit(leases.holders, engine),
     },
   }
 }

@@ -213,3 +213,38 @@ test('an invalid logger is refused by name', () => {
     expect(() => loggerOption(check, logger as never)).toThrow(InvalidOptionError)
   }
 })
+
+test('control and bidi characters are visible in all texts of an object, and nothing else is changed', () => {
+  const { said, logger } = recorder()
+  interface Named {
+    named: { id: string; keys: readonly string[] }
+    error: { error: unknown }
+  }
+  const hostile = 'a\r\nWARN forged\u001b[2J\u202eb\u2066\u0085\u0000'
+  const shown = 'a\\u000d\\u000aWARN forged\\u001b[2J\\u202eb\\u2066\\u0085\\u0000'
+  const { events, started } = loggedEvents<Named>(logger, {
+    named: ({ id, keys }) => ({
+      level: 'warn',
+      object: { id, keys, more: { id }, n: 1, absent: undefined, none: null, at: new Date(0) },
+      text: 'Named.',
+    }),
+  })
+  started('Started.', { owner: hostile })
+  events.emit('named', { id: hostile, keys: [hostile, 'ü 👋 \\u202e'] })
+  expect(said).toEqual([
+    ['info', { event: 'started', owner: shown }, 'Started.'],
+    [
+      'warn',
+      {
+        id: shown,
+        keys: [shown, 'ü 👋 \\u202e'],
+        more: { id: shown },
+        n: 1,
+        absent: undefined,
+        none: null,
+        at: new Date(0),
+      },
+      'Named.',
+    ],
+  ])
+})

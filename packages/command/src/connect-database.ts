@@ -17,6 +17,7 @@ import { UsageError } from './failure.ts'
 import type { Installation } from './installation.ts'
 import { probeListen } from './listen-probe.ts'
 import { loadDriver } from './load-driver.ts'
+import { mysqlTls, refuseUnknownTls } from './tls-parameters.ts'
 import { visible } from './visible.ts'
 
 /** The time is long enough for a distant database, and short enough for a person who waits for the error. */
@@ -126,6 +127,7 @@ async function connectPostgres(
   { installation, schema }: DatabaseOptions,
   name: string,
 ): Promise<CommandDatabase> {
+  refuseUnknownTls(url)
   const { Client, Pool } = await loadDriver(installation, 'pg')
   checked(() => new Client({ connectionString: url }))
   const pool = new Pool({
@@ -157,10 +159,12 @@ async function connectMysql(
     throw new UsageError(
       '--database does not contain the name of a database; expected mysql://host/database.',
     )
+  const address = mysqlTls(url)
   const { createPool } = await loadDriver(installation, 'mysql2')
   const pool = checked(() =>
     createPool({
-      uri: url.replace(/^mariadb:/, 'mysql:'),
+      uri: address.url.replace(/^mariadb:/, 'mysql:'),
+      ...(address.tls === undefined ? {} : { ssl: address.tls }),
       connectionLimit: CONNECTIONS,
       connectTimeout: CONNECT_TIMEOUT_MS,
     }),

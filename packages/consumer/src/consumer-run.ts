@@ -10,7 +10,8 @@ import type { HeldDelivery } from './receive/held-delivery.ts'
 import { Intake } from './receive/intake.ts'
 import { Outage } from './receive/outage.ts'
 import { Permits } from './receive/permits.ts'
-import { Conclusion, type Next } from './settle/conclusion.ts'
+import { Conclusion } from './settle/conclusion.ts'
+import type { Next } from './settle/retries.ts'
 
 /** The share of the stop time that is reserved for returning deliveries to the source, and its maximum. */
 const RETURN_TIME = { share: 0.25, maxMs: 1000 }
@@ -148,8 +149,7 @@ export class ConsumerRun {
         if (!this.#turns.enter(held)) await held.wait()
         next = await this.#conclusion.conclude(held, await this.#turns.handle(held))
         if (next === undefined) return
-        if (next.pauseMs !== undefined) await held.pause(next.pauseMs)
-        if (next.giveBack !== undefined) return await this.#conclusion.giveBack(held, next.giveBack)
+        if (!(await this.#conclusion.retries.wait(held, next))) return
         held.beginAgain({ isCounted: next.failure !== undefined })
         next = undefined
       }

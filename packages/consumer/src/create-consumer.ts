@@ -148,7 +148,7 @@ class StartableConsumer extends LifeCycle implements Consumer {
     const { dedup, log, source } = this.#settings
     try {
       const warnings = await Promise.all(dedup.map(async (store) => store.warning?.()))
-      for (const warning of warnings) if (warning !== undefined) log.warned(warning)
+      for (const warning of warnings) if (warning !== undefined) log.warned(warning, 'dedup-store')
     } catch (error) {
       log.events.emit('error', { error, source: source.name })
     }

@@ -41,7 +41,7 @@ export type {
 } from './messages/messages.ts'
 export type { DeadLetter, DeadLetterFilter, DeadLetterPage } from './ports/dead-letter-store.ts'
 export type { Session } from './ports/session.ts'
-export type { InboxContext, RunOutcome, RunsMessages } from './messages/runs-messages.ts'
+export type { InboxContext, RunOutcome, RunsMessages, RunsMessagesOptions } from './messages/runs-messages.ts'
 export type {
   DeadLettered,
   Delivery,

@@ -16,11 +16,11 @@ export function contentHash({ payload }: AnyMessage): Uint8Array {
 const RFC_3339 = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})$/
 
 /**
- * Returns the age of a message in milliseconds, by the clock of this process.
+ * Returns the time of a message, in milliseconds since 1970.
  *
  * @throws {InvalidMessageError} for a message without a valid `time`.
  */
-export function ageMs({ time }: AnyMessage, key: InboxKey): number {
+export function sentAt({ time }: AnyMessage, key: InboxKey): number {
   const at =
     typeof time === 'string'
       ? RFC_3339.test(time)
@@ -29,7 +29,7 @@ export function ageMs({ time }: AnyMessage, key: InboxKey): number {
       : Object.prototype.toString.call(time) === '[object Date]'
         ? (time as Date).getTime()
         : NaN
-  if (!Number.isNaN(at)) return Date.now() - at
+  if (!Number.isNaN(at)) return at
   throw new InvalidMessageError(
     `The message with the key '${oneLine(key.text)}' has no usable time, but the option 'maxAgeMs' needs one: expected a ` +
       `Date, or an RFC 3339 string such as '2026-01-31T23:59:59Z', not ${time instanceof Date ? 'an invalid Date' : nameOf(time)}. ` +

@@ -12,7 +12,8 @@ import type { Claim, ClaimOptions, ClaimResult, DatabasePorts } from '@txbox/cor
 import { inboxKey, nameOf, oneLine, type InboxKey } from '@txbox/core/internal'
 import { FIRST_ATTEMPT, HandlerContext, type HandlerAttempt } from './handler-context.ts'
 import type { DetachedInbox, DuplicateEvent, InboxHandler } from './inbox.ts'
-import { ageMs, contentHash } from './message-checks.ts'
+import { DatabaseClock } from './database-clock.ts'
+import { contentHash, sentAt } from './message-checks.ts'
 import type { InboxOutcome } from './outcome.ts'
 import { parseResult, resultText } from './stored-result.ts'
 
@@ -28,11 +29,12 @@ export interface InboxSettings<M> {
   readonly onDuplicate: ((event: DuplicateEvent<M>) => void) | undefined
 }
 
-interface KeyedMessage<N> {
+export interface KeyedMessage<N> {
   readonly message: N
   readonly key: InboxKey
   readonly claim: Claim
-  readonly isTooOld: boolean
+  /** In milliseconds since 1970. `undefined` if messages of any age are accepted. */
+  readonly sentAt: number | undefined
 }
 
 /** The inbox that works in the caller's transactions. {@link DetachedInbox} documents its methods. */
@@ -40,6 +42,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
   readonly consumer: string
   readonly #ports: DatabasePorts
   readonly #settings: InboxSettings<M>
+  readonly #clock = new DatabaseClock()
 
   constructor(ports: DatabasePorts, settings: InboxSettings<M>) {
     this.consumer = settings.consumer
@@ -54,7 +57,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
   ): Promise<InboxOutcome<R>> {
     mustBeFunction('process', fn)
     const delivery = this.delivery(message)
-    if (delivery.isTooOld) return { status: 'too-old', key: delivery.key.text }
+    if (this.isKnownTooOld(delivery)) return tooOld(delivery)
     const session = await this.#ports.bind(tx)
     return await this.deliver(session, tx, delivery, fn, FIRST_ATTEMPT)
   }
@@ -98,6 +101,8 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     attempt: HandlerAttempt,
   ): Promise<InboxOutcome<R>> {
     const { inbox } = this.#ports
+    if (this.#needsTime(delivery)) await this.#clock.measure(() => inbox.clock(session))
+    if (this.#isTooOld(delivery)) return tooOld(delivery)
     const claimed = await inbox.claimToHandle(session, delivery.claim, this.#settings.claimOptions)
     if (claimed.status === 'duplicate') return this.#duplicate(delivery, claimed)
     if (claimed.status === 'in-flight') return { status: 'in-flight', key: delivery.key.text }
@@ -133,7 +138,10 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     fn: (tx: H, fresh: readonly N[], contexts: readonly InboxContext[]) => Promise<R> | R,
     attempt = FIRST_ATTEMPT,
   ): Promise<{ outcomes: readonly InboxOutcome<undefined>[]; result?: R }> {
-    const current = deliveries.filter((delivery) => !delivery.isTooOld)
+    if (deliveries.some((one) => this.#needsTime(one))) {
+      await this.#clock.measure(() => this.#ports.inbox.clock(session))
+    }
+    const current = deliveries.filter((delivery) => !this.#isTooOld(delivery))
     const claims = current.map((delivery) => delivery.claim)
     const claimed = await this.#ports.inbox.claimBatchToHandle(session, claims, this.#settings.claimOptions)
     const resultOf = new Map(current.map((delivery, index) => [delivery, claimed.results[index]!]))
@@ -142,7 +150,7 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     const outcomes = deliveries.map((delivery): InboxOutcome<undefined> => {
       const { text: key } = delivery.key
       const result = resultOf.get(delivery)
-      if (result === undefined) return { status: 'too-old', key }
+      if (result === undefined) return tooOld(delivery)
       if (result.status === 'in-flight') return { status: 'in-flight', key }
       if (result.status === 'duplicate') return this.#duplicate(delivery, result)
       fresh.push(delivery)
@@ -174,8 +182,23 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
       message,
       key,
       claim: refusesMismatch ? { ...claim, contentHash: contentHash(message) } : claim,
-      isTooOld: maxAgeMs !== undefined && ageMs(message, key) > maxAgeMs,
+      sentAt: maxAgeMs === undefined ? undefined : sentAt(message, key),
     }
+  }
+
+  /** Returns whether the message is too old, if that is known without a question to the database. */
+  protected isKnownTooOld(delivery: KeyedMessage<M>): boolean {
+    return !this.#clock.isStale && this.#isTooOld(delivery)
+  }
+
+  #isTooOld(delivery: KeyedMessage<M>): boolean {
+    const { maxAgeMs = Infinity } = this.#settings
+    return delivery.sentAt !== undefined && this.#clock.now - delivery.sentAt > maxAgeMs
+  }
+
+  /** Returns whether the age of the message matters, and the database was asked for its time too long ago. */
+  #needsTime({ sentAt }: KeyedMessage<M>): boolean {
+    return sentAt !== undefined && this.#clock.isStale
   }
 
   #duplicate<N extends M>(delivery: KeyedMessage<N>, first: FirstDelivery): InboxOutcome<never> {
@@ -199,6 +222,10 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     if (!storeResult || first.result === undefined) return outcome
     return { ...outcome, result: parseResult(first.result, key) as never }
   }
+}
+
+export function tooOld({ key }: { readonly key: InboxKey }): { status: 'too-old'; key: string } {
+  return { status: 'too-old', key: key.text }
 }
 
 /** The claim that makes a delivery a duplicate. */

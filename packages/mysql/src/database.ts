@@ -43,7 +43,7 @@ import { MysqlRelayStore } from './relay/relay-store.ts'
 import { bindAlone } from './rows/bind-alone.ts'
 import { MysqlRowStore } from './rows/row-store.ts'
 import type { MysqlStatementRoot } from './connection/run-alone.ts'
-import { checkRevision } from './tables/schema-revision.ts'
+import { checkOwnConnection, checkRevision } from './tables/schema-revision.ts'
 import type { ServerTraits } from './connection/server.ts'
 import { assertOpen, bind, execute, openedSession, watch, type MysqlSession } from './connection/session.ts'
 import { MysqlVersionBufferStore } from './versions/version-buffer-store.ts'
@@ -177,7 +177,10 @@ function connectedPorts(
 ): { ports: ConnectedPorts; known: Known } {
   const { ports, known, serverBehind, bindOwn } = detachedPorts(tables, resolver)
   const run: RunStatement = (text) => root.query(db, text, [], CHECK_TIMEOUT_MS)
-  const server = async (): Promise<ServerTraits> => (known.server ??= await checkRevision(run, tables))
+  /** The traits of the server, once one of txbox's own connections has been checked: a user's transaction is not. */
+  let own: ServerTraits | undefined
+  const ask = async (): Promise<ServerTraits> => (own = known.server = await checkOwnConnection(run, tables))
+  const server = async (): Promise<ServerTraits> => own ?? (await ask())
   const sourceOf = (statementTimeoutMs: number): MysqlStatementRoot => ({
     root,
     db,
@@ -198,7 +201,7 @@ function connectedPorts(
         return session
       }),
       async checkSchema() {
-        known.server = await translatingErrors(errors, CHECKING, () => checkRevision(run, tables))
+        await translatingErrors(errors, CHECKING, ask)
       },
       relay: ({ statementTimeoutMs }) => new MysqlRelayStore(tables, sourceOf(statementTimeoutMs)),
       deadLetters: ({ statementTimeoutMs, queue }) =>

@@ -48,7 +48,7 @@ export function readReceipt(where: string, queue: string, received: unknown): Qu
   if (name !== queue) {
     throw refused(where, `the receipt is of the queue '${oneLine(name, 80)}', not of '${oneLine(queue)}'`)
   }
-  return { place: BigInt(place), receipt, ordered }
+  return { topic: queue, place: BigInt(place), receipt, ordered }
 }
 
 export function expired(where: string, queue: string): ReceiptExpiredError {

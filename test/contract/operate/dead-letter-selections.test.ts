@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { DeadLetterFilter, DeadLetterStore } from '@txbox/core/ports'
+import type { DeadLetterFilter } from '@txbox/core'
+import type { DeadLetterStore } from '@txbox/core/ports'
 import { connectedPortsOf } from '@txbox/core/internal'
 import { createDeadLetters } from '@txbox/relay'
 import { useOutboxTarget } from '../../support/engines/outbox-target.ts'

@@ -1,7 +1,9 @@
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import mysql from 'mysql2/promise'
-import pg from 'pg'
+import { Types } from 'mysql2'
+import { createConnection } from 'mysql2/promise'
+import type { Connection as MysqlConnection } from 'mysql2/promise'
+import { Client, types, type Connection, type FieldDef, type Submittable } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { useOutboxTarget } from '../../support/engines/outbox-target.ts'
 import { useTarget } from '../../support/engines/target.ts'
@@ -46,36 +48,38 @@ test.for(statements)('every column of %s is text', async ([, sql]) => {
   expect(await (isPostgres ? notTextOnPostgres(sql) : notTextOnMysql(sql))).toEqual([])
 })
 
-let client: pg.Client | undefined
-let connection: mysql.Connection | undefined
+let client: Client | undefined
+let connection: MysqlConnection | undefined
 beforeAll(async () => {
-  if (isPostgres) await (client = new pg.Client(outbox.url())).connect()
-  else connection = await mysql.createConnection(outbox.url())
+  if (isPostgres) await (client = new Client(outbox.url())).connect()
+  else connection = await createConnection(outbox.url())
 })
 afterAll(async () => {
   await client?.end()
   await connection?.end()
 })
 
+const TEXT: number = types.builtins.TEXT
+
 /** Reads how the server describes the statement, which does not run. */
 function notTextOnPostgres(sql: string): Promise<Others> {
   const { promise, resolve, reject } = Promise.withResolvers<Others>()
   let others: Others = []
   const description = {
-    submit(protocol: pg.Connection) {
+    submit(protocol: Connection) {
       protocol.parse({ text: sql, name: '', types: [] }, true)
       protocol.describe({ type: 'S', name: '' }, true)
       protocol.sync()
     },
-    handleRowDescription({ fields }: { fields: readonly pg.FieldDef[] }) {
+    handleRowDescription({ fields }: { fields: readonly FieldDef[] }) {
       others = fields
-        .filter(({ dataTypeID }) => dataTypeID !== pg.types.builtins.TEXT)
+        .filter(({ dataTypeID }) => dataTypeID !== TEXT)
         .map(({ name, dataTypeID }) => `${name}: type ${dataTypeID}`)
     },
     handleError: reject,
     handleReadyForQuery: () => resolve(others),
   }
-  client!.query(description as unknown as pg.Submittable)
+  client!.query(description as unknown as Submittable)
   return promise
 }
 
@@ -102,7 +106,7 @@ async function notTextOnMysql(sql: string): Promise<Others> {
   const described = (await connection!.prepare(text)) as unknown as Described
   await described.close()
   return described.statement.columns.flatMap(({ name, columnType }) => {
-    const type = mysql.Types[columnType as never] as string
+    const type = Types[columnType as never] as string
     return TEXT_TYPES.has(type) ? [] : [`${name}: type ${type}`]
   })
 }

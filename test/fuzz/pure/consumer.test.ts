@@ -58,7 +58,16 @@ fuzz('a delivery of any headers has a key, a count and a message', 2500, raw, as
   const settled: string[] = []
   // What the client hands over has been decoded: a getter that throws is not among it.
   const outcome = outcomeOf(
-    () => new BrokerDelivery(given as never, true, async (_, how) => void settled.push(how)),
+    () =>
+      new BrokerDelivery(
+        { raw: given as never, earlierDeliveries: 0, restMs: 0 },
+        {
+          isCounted: true,
+          settle: async (_, how) => void settled.push(how),
+          waitsElsewhere: async () => undefined,
+          deadLetters: undefined,
+        },
+      ),
   )
   if ('thrown' in outcome) return expectRefusal(outcome.thrown)
   const delivery = outcome.result

@@ -1,6 +1,6 @@
 insert into "orders" as txbox_row ("region", "id", "total", "changed_at")
 select $1, $2, $3, $4::timestamptz
-where true and not coalesce((
+where $7::timestamptz is not null and not coalesce((
     select case
       when coalesce(nullif(type.typbasetype, 0), type.oid) in (
         'pg_catalog.timestamptz'::pg_catalog.regtype, 'pg_catalog.timestamp'::pg_catalog.regtype
@@ -15,7 +15,7 @@ where true and not coalesce((
   ), false)
 on conflict ("region", "id") do update
 set "total" = $5, "note" = $6, "changed_at" = excluded."changed_at"
-where true
+where $7::timestamptz is not null
   and (txbox_row."changed_at" is null or txbox_row."changed_at" < $7::timestamptz) and not coalesce((
     select case
       when coalesce(nullif(type.typbasetype, 0), type.oid) in (

@@ -1,4 +1,4 @@
-select case when not ($1::timestamptz <= pg_catalog.clock_timestamp() + $5::double precision * interval '1 millisecond') then 'ahead' when coalesce((
+select case when not ($1::timestamptz is not null) then 'ahead' when coalesce((
     select case
       when coalesce(nullif(type.typbasetype, 0), type.oid) in (
         'pg_catalog.timestamptz'::pg_catalog.regtype, 'pg_catalog.timestamp'::pg_catalog.regtype

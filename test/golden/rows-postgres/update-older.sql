@@ -1,6 +1,6 @@
 update "orders"
 set "total" = $1, "note" = $2, "changed_at" = $3::timestamptz
-where "region" = $4 and "id" = $5 and true
+where "region" = $4 and "id" = $5 and $6::timestamptz is not null
   and ("changed_at" is null or "changed_at" < $6::timestamptz) and not coalesce((
     select case
       when coalesce(nullif(type.typbasetype, 0), type.oid) in (

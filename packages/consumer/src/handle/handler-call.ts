@@ -25,6 +25,7 @@ export class HandlerCall {
     this.#whenReturned = whenReturned
     for (const held of batch) {
       held.begin()
+      held.renewMessage()
       held.call = this
     }
     if (timeoutMs > LONGEST_TIMER_MS) return

@@ -6,6 +6,7 @@ import {
   readableDuration,
   reasonOf,
   type EventListeners,
+  type LogLine,
   type LogLines,
 } from '@txbox/core/internal'
 import type { ConsumerEvents } from './consumer.ts'
@@ -18,8 +19,12 @@ export interface ConsumerLog {
    *   recognized.
    */
   started(source: string, isPoisonUnbounded: boolean): void
-  /** @param text one sentence about a setting of the server that weakens the guarantee of a dedup store. */
-  warned(text: string): void
+  /**
+   * @param text about a setting of a server that weakens the guarantee of a dedup store, or that a source needs.
+   * @param event the event in the log.
+   */
+  warned(text: string, event: 'dedup-store' | 'source'): void
+  receivesAgain(source: string, outageMs: number): void
   /** Logs the counts of repeated lines, and then that the consumer has stopped. */
   stopped(): void
 }
@@ -38,8 +43,13 @@ export function consumerLog(name: string, logger: Logger | false | undefined): C
       const text = `${who}: ${source} does not count deliveries, so a message that crashes its process is delivered again without limit.`
       logged.write({ level: 'warn', object: { event: 'uncounted', source }, text })
     },
-    warned(text) {
-      logged.write({ level: 'warn', object: { event: 'dedup-store' }, text: `${who}: ${text}` })
+    warned(text, event) {
+      logged.write({ level: 'warn', object: { event }, text: `${who}: ${text}` })
+    },
+    receivesAgain(source, outageMs) {
+      logged.over('unavailable')
+      const text = `${who} receives again from ${source}, after ${readableDuration(outageMs)}.`
+      logged.write({ level: 'info', object: { event: 'available', source, outageMs }, text })
     },
     stopped: () => logged.stopped(`${who} has stopped.`),
   }
@@ -48,6 +58,7 @@ export function consumerLog(name: string, logger: Logger | false | undefined): C
 const LINES: LogLines<ConsumerEvents> = {
   handled(event) {
     const { outcome, durationMs } = event
+    if (outcome === 'too-old') return tooOld(event)
     const text = `${nameOf(event.message)} is ${outcome}, after ${readableDuration(durationMs)}.`
     return { level: 'debug', object: { ...about('handled', event), outcome, durationMs }, text }
   },
@@ -100,6 +111,14 @@ const LINES: LogLines<ConsumerEvents> = {
     // A message that can be kept nowhere is named, like each dead letter.
     return { level: 'error', object, text, ...(isPermanent(error) ? {} : { kind: 'error' }), failure: true }
   },
+}
+
+/** The message had no effect, and is not delivered again: that must be seen, at least once. */
+function tooOld(event: ConsumerEvents['handled']): LogLine {
+  const { source, message, outcome, durationMs } = event
+  const text = `${nameOf(message)} is older than maxAgeMs of its inbox: it was accepted without a call of the handler.`
+  const object = { ...about('handled', event), outcome, durationMs }
+  return { level: 'warn', object, text, kind: `too-old/${source}`, failure: true }
 }
 
 function about(

@@ -214,7 +214,8 @@ function deadLettersOption(
     if (source.traits.keepsRejected || (work.kind === 'none' && work.atMostOnce)) return undefined
     throw new InvalidOptionError(
       `${check.where}: the source '${source.name}' does not keep messages that are rejected. Pass a publisher as the option ` +
-        "'deadLetters', or set up the source to keep them.",
+        "'deadLetters', or set up the source to keep them: rabbitmqSource by 'declare.deadLetterExchange', or by 'keepsRejected: true' " +
+        'if an argument or a policy of the queue has a dead letter exchange.',
     )
   }
   if (typeof propertyOf(publisher, 'publish') !== 'function') throw check.wrong('deadLetters', 'a publisher')

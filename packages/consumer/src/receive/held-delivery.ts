@@ -1,4 +1,5 @@
 import type { Delivery, InboxMessage } from '@txbox/core'
+import { copyMessage } from '@txbox/core/internal'
 import type { MessageEvent } from '../options/consumer.ts'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import type { Heartbeat } from './heartbeats.ts'
@@ -32,6 +33,12 @@ export class HeldDelivery {
   readonly #settings: ConsumerSettings
   readonly #firstDeliveries: number
   #heldRuns = 0
+  /** The message of the attempt that runs, or of the last one. */
+  #message: InboxMessage
+  /** A copy of the message as received, if the source does not decode the message again. */
+  #received: InboxMessage | undefined
+  /** Whether an attempt has had the message, and may have changed it. */
+  #isUsed = false
   #waiting: PromiseWithResolvers<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #interruption: unknown
@@ -39,6 +46,7 @@ export class HeldDelivery {
   /** @param earlier the number of earlier deliveries of the message that this process remembers. */
   constructor(delivery: Delivery, settings: ConsumerSettings, earlier: number) {
     this.delivery = delivery
+    this.#message = delivery.message
     this.#settings = settings
     this.#firstDeliveries = Math.max(delivery.deliveries, earlier + 1)
     this.attempts = this.deliveries - 1
@@ -49,7 +57,7 @@ export class HeldDelivery {
   }
 
   get message(): InboxMessage {
-    return this.delivery.message
+    return this.#message
   }
 
   /** The number of deliveries. An attempt for which the consumer held the delivery counts as another delivery. */
@@ -82,6 +90,16 @@ export class HeldDelivery {
 
   begin(): void {
     this.attempts = this.deliveries
+  }
+
+  /** Must be called before each attempt: the attempt sees the message as received, whatever an earlier one has changed in it. */
+  renewMessage(): void {
+    const { delivery } = this
+    if (delivery.decodeAgain !== undefined) {
+      if (this.#isUsed) this.#message = delivery.decodeAgain()
+    } else if (this.#received === undefined) this.#received = copyMessage(delivery.message)
+    else this.#message = copyMessage(this.#received)
+    this.#isUsed = true
   }
 
   /** @param isCounted whether the next attempt counts as another delivery. */
@@ -149,8 +167,26 @@ export class HeldDelivery {
     }
   }
 
+  /** Lets the source keep the message for a time. @returns whether the delivery is settled. Otherwise it is still held. */
+  async postpone(how: Parameters<NonNullable<Delivery['postpone']>>[0]): Promise<boolean> {
+    try {
+      if ((await this.delivery.postpone?.(how)) !== true) return false
+    } catch (error) {
+      this.report(error)
+      return false
+    }
+    this.heartbeat?.stop()
+    this.isSettled = !this.isLost
+    return true
+  }
+
   async extend(): Promise<void> {
     await this.delivery.extend?.(this.#settings.source.traits.leaseMs!)
+  }
+
+  /** Reports that the database asks for the same work again, in the same call, which does not count as a delivery. */
+  reportConflict(error: unknown, delayMs: number): void {
+    this.#settings.log.events.emit('retried', { ...this.about, error, delayMs, local: true })
   }
 
   report(error: unknown): void {

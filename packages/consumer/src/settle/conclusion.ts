@@ -7,32 +7,17 @@ import type { HeldDeliveries } from '../receive/held-deliveries.ts'
 import type { HeldDelivery } from '../receive/held-delivery.ts'
 import type { Outage } from '../receive/outage.ts'
 import { DeadLetters } from './dead-letters.ts'
+import { Retries, type Next } from './retries.ts'
 
 /** The delay in place of a wrong one, and after an error of the consumer's own work. */
 const FALLBACK_DELAY_MS = 1000
-
-/** How a delivery is returned to its source. */
-interface Return {
-  readonly delayMs: number
-  readonly counted: boolean
-  readonly error: unknown
-}
-
-/** The next step of a delivery that the consumer keeps. */
-export interface Next {
-  /** How long the delivery pauses. `undefined`: its next attempt comes behind the deliveries that wait for a handler. */
-  readonly pauseMs: number | undefined
-  /** The failure that counts as a delivery. The source has not counted it. */
-  readonly failure?: { readonly error: unknown } | undefined
-  /** After the pause the delivery is returned to the source. By default it is handled again. */
-  readonly giveBack?: Return | undefined
-}
 
 /**
  * Settles each delivery according to its verdict: accepts it, returns it to the source, makes it a dead letter, or keeps it for
  * another attempt.
  */
 export class Conclusion {
+  readonly retries: Retries
   readonly #deadLetters: DeadLetters
   readonly #settings: ConsumerSettings
   readonly #events: ConsumerSettings['log']['events']
@@ -49,6 +34,7 @@ export class Conclusion {
     this.#held = held
     this.#outage = outage
     this.#stopping = stopping
+    this.retries = new Retries(settings, held, stopping)
     this.#deadLetters = new DeadLetters(settings, held, stopping)
     const how = { recorded: settings.work.kind === 'inbox' }
     this.#accept = (delivery) => delivery.accept(how)
@@ -65,7 +51,7 @@ export class Conclusion {
     }
     const delayMs = this.#usable(held, 'retryAfterMs of the dedup store', () => verdict.retryAfterMs)
     const error = new Error('Another delivery of the message is being handled.')
-    return this.#retryLater(held, { delayMs, counted: false, error })
+    return this.retries.later(held, { delayMs, counted: false, error })
   }
 
   async refuse(held: HeldDelivery, error: unknown): Promise<void> {
@@ -77,7 +63,7 @@ export class Conclusion {
   async interrupted(held: HeldDelivery, { failure }: Pick<Next, 'failure'> = {}): Promise<void> {
     if (held.isLost) return
     const { error } = failure ?? { error: held.interruption }
-    await this.#return(held, { delayMs: 0, counted: failure !== undefined, error })
+    await this.retries.return(held, { delayMs: 0, counted: failure !== undefined, error })
   }
 
   /**
@@ -91,22 +77,6 @@ export class Conclusion {
     )
   }
 
-  /** Returns the delivery to the source. Where the source keeps the order of keys, later messages of its key return, too. */
-  async giveBack(held: HeldDelivery, how: Return): Promise<undefined> {
-    const { source, inOrder } = this.#settings
-    const { key } = held.delivery
-    const isInOrder = key !== undefined && inOrder && !this.#stopping.aborted
-    if (isInOrder && !source.traits.ordersKeys) this.#events.emit('order-broken', { ...held.about, key })
-    await this.#return(held, how)
-    if (!isInOrder || !source.traits.ordersKeys) return
-    // The source holds back the key now. The lane stays closed until the later messages of the key have been returned.
-    const error = new Error('An earlier message of the same key was returned to the source.')
-    for (const follower of this.#held.lanes.behind(held)) {
-      follower.interrupt(error)
-      await follower.left
-    }
-  }
-
   async #handled(
     held: HeldDelivery,
     { outcome, durationMs }: Extract<Verdict, { kind: 'handled' }>,
@@ -114,8 +84,10 @@ export class Conclusion {
     this.#outage.succeeded(performance.now() - durationMs)
     if (!held.isSettled) await held.settle(this.#accept)
     this.#held.remembered.forget(held.message)
-    // No object is made for nobody: this event occurs once for each message.
-    if (this.#events.has('handled')) this.#events.emit('handled', { ...held.about, outcome, durationMs })
+    // No object is made for nobody: this event occurs once for each message. Without a listener, a message that is too old
+    // becomes a warning.
+    if (this.#events.has('handled') || outcome === 'too-old')
+      this.#events.emit('handled', { ...held.about, outcome, durationMs })
   }
 
   async #failed(
@@ -136,11 +108,11 @@ export class Conclusion {
     }
     await marks?.release()
     if (held.isLost) return undefined
-    if (isStopped(error)) return this.giveBack(held, { delayMs: 0, counted: false, error })
+    if (isStopped(error)) return this.retries.giveBack(held, { delayMs: 0, counted: false, error })
     if (isUnavailable) {
       const { retryInMs, isNew } = this.#outage.failed(startedAt)
       if (isNew) this.#events.emit('unavailable', { source: held.source, error, retryInMs })
-      if (this.#stopping.aborted) return this.giveBack(held, { delayMs: 0, counted: false, error })
+      if (this.#stopping.aborted) return this.retries.giveBack(held, { delayMs: 0, counted: false, error })
       return { pauseMs: retryInMs }
     }
     if (isTimedOut(error)) held.report(error)
@@ -151,7 +123,7 @@ export class Conclusion {
     const delayMs = isRetryLater(error)
       ? this.#usable(held, 'retryAfterMs of the error', () => error.retryAfterMs)
       : this.#usable(held, 'delayMs of the retry policy', () => retry.delayMs(held.deliveries, Math.random))
-    return this.#retryLater(held, { delayMs, counted: true, error })
+    return this.retries.later(held, { delayMs, counted: true, error })
   }
 
   /** Returns the delay, or 1 s if it is wrong: the source could not keep a wrong delay, and the message would not come back. */
@@ -167,32 +139,9 @@ export class Conclusion {
   /** Retries without a redelivery: the source is not informed. */
   async #retryHere(held: HeldDelivery, error: RetryLaterError): Promise<Next | undefined> {
     const { retryAfterMs: delayMs } = error
-    if (this.#stopping.aborted) return this.giveBack(held, { delayMs, counted: false, error })
+    if (this.#stopping.aborted) return this.retries.giveBack(held, { delayMs, counted: false, error })
     held.localRetries += 1
     this.#events.emit('retried', { ...held.about, error, delayMs, local: true })
     return { pauseMs: delayMs === 0 ? undefined : delayMs }
-  }
-
-  /**
-   * Retries in a way that counts as another delivery. The consumer holds the delivery during the delay if the source keeps
-   * no delays, or does not keep the order of the key; otherwise it returns the delivery to the source.
-   */
-  async #retryLater(held: HeldDelivery, how: Return): Promise<Next | undefined> {
-    const { source, holdMs } = this.#settings
-    const { delayMs, counted, error } = how
-    this.#events.emit('retried', { ...held.about, error, delayMs, local: false })
-    const keepsOrder = source.traits.ordersKeys || !this.#settings.inOrder || held.delivery.key === undefined
-    if (this.#stopping.aborted || (source.traits.delays && (keepsOrder || delayMs > holdMs))) {
-      return this.giveBack(held, how)
-    }
-    const failure = counted ? { error } : undefined
-    if (delayMs <= holdMs) return { pauseMs: delayMs, failure }
-    // The source delivers the message again at once: holding it for `holdMs` first limits how often that happens.
-    return { pauseMs: holdMs, failure, giveBack: { ...how, delayMs: delayMs - holdMs } }
-  }
-
-  #return(held: HeldDelivery, how: Return): Promise<void> {
-    this.#held.remembered.remember(held.message, how.counted ? held.deliveries : held.deliveries - 1)
-    return held.settle((delivery) => delivery.retry({ ...how, stopping: this.#stopping.aborted }))
   }
 }

@@ -17,7 +17,7 @@ const NAMELESS = new Set(['', 'Error', 'error'])
 const FOREIGN = /node:|\/node_modules\/|\\node_modules\\|<anonymous>|\(native\)/
 
 /**
- * Explains a failure to somebody who has only this text: its reason as `reasonOf` returns it, the error's class, and the first
+ * Explains a failure in one line for logs and stored texts: its reason as `reasonOf` returns it, the error's class, and the first
  * stack frame outside of Node and installed packages, of the error or else of its causes:
  * `no such order (PermanentError at placeOrder (/app/orders.js:12:7))`. Never throws, whatever `error` is.
  *

@@ -1,5 +1,6 @@
 import { EventListeners } from './event-listeners.ts'
 import type { Logger, LogLevel } from './logger.ts'
+import { visible } from '../text/one-line.ts'
 import { readableNumber } from '../text/readable-number.ts'
 import { RepeatedTrouble } from './repeated-trouble.ts'
 
@@ -50,7 +51,7 @@ export function loggedEvents<Events extends { error: { error: unknown } }>(
   const log = ({ level, object, text }: LogLine): void => {
     if (logger === undefined || logger === false) return
     try {
-      const written: unknown = logger[level]?.(object, text)
+      const written: unknown = logger[level]?.(withVisibleTexts(object), text)
       // A method that is asynchronous against its type must not end the process by a rejection.
       if (written !== undefined) Promise.resolve(written).catch(() => undefined)
     } catch {
@@ -91,6 +92,19 @@ export function loggedEvents<Events extends { error: { error: unknown } }>(
       ran(false, 'stopped', text, about)
     },
   }
+}
+
+/** Ids, keys and topics come from outside: a logger that writes texts as they are must not obey them. */
+function withVisibleTexts(object: object): object {
+  return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, withVisible(value)]))
+}
+
+function withVisible(value: unknown): unknown {
+  if (typeof value === 'string') return visible(value)
+  if (Array.isArray(value)) return value.map(withVisible)
+  const isPlain =
+    typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
+  return isPlain ? withVisibleTexts(value) : value
 }
 
 /** Shows when the events of a line happened, if the line stands for several events, or comes late. */

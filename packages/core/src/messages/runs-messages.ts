@@ -18,6 +18,14 @@ export type RunOutcome<R = unknown> =
   | { readonly status: 'processed'; readonly key: string; readonly result: R }
   | { readonly status: 'duplicate' | 'in-flight' | 'too-old'; readonly key: string }
 
+export interface RunsMessagesOptions {
+  signal?: AbortSignal | undefined
+  /** Whether a second attempt gets a copy that was made before the first. A consumer passes `false`: it renews messages itself. */
+  copy?: boolean | undefined
+  /** Called when an attempt has failed because of a conflict of the database, and another one follows after `delayMs`. */
+  onConflict?: ((error: unknown, delayMs: number) => void) | undefined
+}
+
 /** What a consumer needs of an inbox: a handler that runs once for each message, in a transaction that commits with the claim. */
 export interface RunsMessages<Tx, M extends AnyMessage = AnyMessage> {
   readonly consumer: string
@@ -25,12 +33,12 @@ export interface RunsMessages<Tx, M extends AnyMessage = AnyMessage> {
   run<N extends M, R>(
     message: N,
     fn: (tx: Tx, message: N, context: InboxContext) => Promise<R> | R,
-    options?: { signal?: AbortSignal | undefined },
+    options?: RunsMessagesOptions,
   ): Promise<RunOutcome<R>>
   /** Handles the new ones of several messages together in a new transaction, and commits. Aborting `signal` rolls back. */
   runBatch<N extends M, R>(
     messages: readonly N[],
     fn: (tx: Tx, fresh: readonly N[], contexts: readonly InboxContext[]) => Promise<R> | R,
-    options?: { signal?: AbortSignal | undefined },
+    options?: RunsMessagesOptions,
   ): Promise<{ outcomes: readonly RunOutcome<undefined>[]; result?: R }>
 }

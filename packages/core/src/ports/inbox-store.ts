@@ -118,6 +118,8 @@ export interface InboxStore {
   saveResult(session: Session, claim: Pick<Claim, 'consumer' | 'key'>, result: string): Promise<void>
   /** Returns whether there is a live claim. Takes no lock. */
   find(session: Session, consumer: string, key: string): Promise<boolean>
+  /** Returns the time of the database when it runs the statement. Needs no transaction, and does not check that one is open. */
+  clock(session: Session): Promise<Date>
   /** Removes a claim, live or expired. @returns whether there was a live claim. */
   remove(session: Session, consumer: string, key: string): Promise<boolean>
   /**

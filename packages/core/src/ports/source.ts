@@ -14,13 +14,15 @@ export interface Source<P = unknown> {
    *
    * @param how `prefetch` limits the number of deliveries that are unsettled at a time. `failed` is called with errors that
    *   no call reports, such as a lost connection. A source with `maxDeliveries` calls `deadLettered` for each message that it has
-   *   made a dead letter instead of delivering the message again.
+   *   made a dead letter instead of delivering the message again. `warned` is called with a sentence about what the source
+   *   cannot do, and what to change: the consumer works without it.
    * @throws {BrokerUnavailableError | DatabaseUnavailableError} when it cannot connect; the consumer tries again.
    */
   open(how: {
     readonly prefetch: number
     readonly failed: (error: unknown) => void
     readonly deadLettered?: ((dead: DeadLettered<P>) => void) | undefined
+    readonly warned?: ((text: string) => void) | undefined
   }): Promise<OpenSource<P>>
 }
 
@@ -50,6 +52,11 @@ export interface SourceTraits {
    * long as the connection lasts.
    */
   readonly leaseMs: number | undefined
+  /**
+   * Whether one consumer at a time receives, in the order of the queue. The consumer then never gives up the order of a key: it
+   * holds a message that has a key until the next attempt, however long that takes. @default false
+   */
+  readonly isExclusive?: boolean | undefined
   /** The number of deliveries after which the source makes a message a dead letter. @default never */
   readonly maxDeliveries?: number | undefined
 }
@@ -96,6 +103,12 @@ export interface ReceivedMessage extends MessageIdentity {
 export interface Delivery<P = unknown> {
   readonly message: InboxMessage<P>
   /**
+   * Returns the message as it was received, in objects that no handler has had: decoded again. The consumer calls this method
+   * before each attempt but the first. Without this method, the consumer copies the plain objects, arrays and bytes of
+   * `message` before the first attempt, and shares all other objects between the attempts.
+   */
+  decodeAgain?(): InboxMessage<P>
+  /**
    * The message as it was received, whatever a handler has changed in `message` since. A dead letter that the consumer publishes
    * has these bytes, this content type and encoding, and these headers. Without `body`, the dead letter has `message` as it is
    * then, with a payload that the consumer has encoded again: as JSON, text or bytes.
@@ -135,6 +148,21 @@ export interface Delivery<P = unknown> {
     readonly counted: boolean
     readonly stopping?: boolean | undefined
   }): Promise<void>
+  /**
+   * Keeps the message outside of the queue for at least `delayMs`, and then lets it be delivered again, behind the messages that
+   * are in the queue then. For sources without the trait `delays`: consumers hold a delivery for its next attempt while half of
+   * their room is free, and otherwise call this method.
+   *
+   * @param how `counted` says whether this delivery counts. `deliveries` is the number of deliveries that count up to now: the
+   *   next delivery has one more.
+   * @returns whether the delivery is settled. `false`: the source cannot keep the message now, and the consumer holds it.
+   */
+  postpone?(how: {
+    readonly delayMs: number
+    readonly error: unknown
+    readonly counted: boolean
+    readonly deliveries: number
+  }): Promise<boolean>
   /**
    * Rejects a message that can never be handled: it moves to the place where the broker keeps rejected messages.
    *

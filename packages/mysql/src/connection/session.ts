@@ -21,6 +21,7 @@ import { columns } from './columns.ts'
 import { IN_PROGRESS, NOT_PREPARED, NO_SAVEPOINT, numberOf, translate } from './errors.ts'
 import { fill, type Value } from './literals.ts'
 import type { ServerTraits } from './server.ts'
+import { withoutRowLimit } from './time-limit-statements.ts'
 import { NOT_MARIADB, sessionStatements } from './session-statements.ts'
 
 /** The content of the opaque {@link Session}. */
@@ -91,6 +92,7 @@ export async function openedSession(resolver: Resolver, handle: unknown): Promis
   return session
 }
 
+const SELECTS = /^\s*select\b/
 /** Matches statements that write, with or without the prefix by which MariaDB limits a single statement. */
 const WRITES = /^\s*(?:set statement \w+ = \d+ for\s+)?(?:insert|update)\b/
 
@@ -130,9 +132,13 @@ export async function executeAnywhere(
   text: string,
   values: readonly Value[],
 ): Promise<SqlResult> {
-  const { driver, connection } = session as MysqlSession
+  const { driver, connection, server } = session as MysqlSession
+  const filled = fill(text, values)
+  // A limit on the rows of a SELECT would hide claims and messages of a batch.
+  const statement =
+    SELECTS.test(text) && server !== undefined ? withoutRowLimit(filled, server.engine) : filled
   try {
-    return await driver.query(connection, fill(text, values), [])
+    return await driver.query(connection, statement, [])
   } catch (error) {
     throw translate(error, doing)
   }

@@ -129,6 +129,9 @@ select '1' as live
 from ${inbox}
 where consumer = ? and \`key\` = ? and expires_at > utc_timestamp(6)`,
 
+    /** Microseconds since 1970 as text. */
+    clock: "select cast(timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) as char) as now",
+
     removeLive: `
 delete i
 from ${inbox} as i force index (primary)

@@ -13,6 +13,7 @@ import type {
 } from '@txbox/core/ports'
 import { SAVING_RESULT, claimEachKeyOnce, claimGone } from '@txbox/sql/stores'
 import type { CheckedSnapshot } from '@txbox/sql/transactions'
+import { columns } from '../connection/columns.ts'
 import type { Tables } from '../connection/identifiers.ts'
 import { json } from '../connection/literals.ts'
 import { rowsByPacket } from '../connection/rows-by-packet.ts'
@@ -85,6 +86,12 @@ export class MysqlInboxStore implements InboxStore {
     const doing = 'looking for the message in the inbox'
     const { rows } = await execute(session, doing, this.#sql(session).find, keyOf({ consumer, key }))
     return rows.length > 0
+  }
+
+  async clock(session: Session): Promise<Date> {
+    const doing = 'reading the clock of the database'
+    const { rows } = await execute(session, doing, this.#sql(session).clock, [])
+    return columns.date(rows[0], 'now')
   }
 
   async remove(session: Session, consumer: string, key: string): Promise<boolean> {

@@ -26,9 +26,11 @@ export function tableColumn(row: Row): MysqlColumn {
   return { name: columns.key(row, 'name'), type, kind, range }
 }
 
+const OF_CATALOG = { doing: 'reading the columns of a table' }
+
 /** The expression by which a column is read. */
 export function expressionOf({ name, kind, type }: TableColumn & { readonly type?: string }): string {
-  const column = quotedColumn('', name)
+  const column = quotedColumn(OF_CATALOG, name)
   if (kind === 'bytes') return rowStatements.hex(column)
   if (type === 'bit') return rowStatements.bits(column)
   if (kind === 'float') return rowStatements.double(column)

@@ -26,7 +26,13 @@ export class MysqlRowStore implements RowStore {
   readonly #bind: RowStore['bind']
   readonly #catalog = new TableCatalog(async (session, table) => {
     const doing = `reading the columns of ${table}`
-    const { rows } = await run(session, { doing }, 'columns', rowStatements.columns, tableNames(doing, table))
+    const { rows } = await run(
+      session,
+      { row: { doing } },
+      'columns',
+      rowStatements.columns,
+      tableNames({ doing }, table),
+    )
     return rows.map(tableColumn)
   })
   /** The columns of keys that are known to be unique, with their tables. */
@@ -73,7 +79,7 @@ export class MysqlRowStore implements RowStore {
     const [key, holding] = [plain(row.key), [...plain(row.key), ...valuesOf(condition)]]
     const values = [
       ...[...key, ...plain(insert), written(to), ...insertableValues(condition)],
-      ...plain(set).flatMap((value) => [...holding, value]),
+      ...plain(set).flatMap((value) => holding.concat(value)),
       ...[...key, ...holding, written(to)],
     ]
     const text = rowStatements.insertOrUpdate(parts)
@@ -102,16 +108,16 @@ export class MysqlRowStore implements RowStore {
   }
 
   readonly read: RowStore['read'] = async (session, row, { locked }) => {
-    const table = quotedTable(row.doing, row.table)
+    const table = quotedTable(row, row.table)
     const key = quotedNames(row, row.key)
     for (let reads = 1; ; reads++) {
       const known = await this.#catalog.columnsOf(session, row.table, { again: reads > 1 })
       if (known.length === 0) throw noTable(row)
       const expressions = known.map((column, n) => `${expressionOf(column)} as c${n}`)
-      const values = [...tableNames(row.doing, row.table), ...plain(row.key)]
+      const values = [...tableNames(row, row.table), ...plain(row.key)]
       const text = rowStatements.read({ table, key }, expressions, locked)
       const { rows } = await this.#catalog.forgettingOnError(row.table, () =>
-        run(session, row, 'read', text, values),
+        run(session, { row }, 'read', text, values),
       )
       const isCurrent = rows.every((each) => columns.number(each, 'columns') === known.length)
       if (!isCurrent && reads < READS) continue
@@ -131,8 +137,8 @@ export class MysqlRowStore implements RowStore {
     const key = Object.keys(row.key).map((name) => name.toLowerCase())
     const checked = JSON.stringify([row.table, ...key.toSorted()])
     if (this.#unique.has(checked)) return
-    const names = tableNames(row.doing, row.table)
-    const { rows } = await run(session, row, 'indexes', rowStatements.indexes, names)
+    const names = tableNames(row, row.table)
+    const { rows } = await run(session, { row }, 'indexes', rowStatements.indexes, names)
     const indexes = new Map<string, boolean>()
     for (const each of rows) {
       const name = columns.key(each, 'name')
@@ -146,37 +152,37 @@ export class MysqlRowStore implements RowStore {
   }
 
   async #mark(session: Session, row: UserRow): Promise<number> {
-    const { rows } = await run(session, row, 'mark', rowStatements.mark, [])
+    const { rows } = await run(session, { row }, 'mark', rowStatements.mark, [])
     return columns.number(rows[0], 'mark')
   }
 }
 
 /** What a statement does, for error messages. */
 interface At {
-  readonly doing: string
+  readonly row: Pick<UserRow, 'doing'>
   readonly column?: string
 }
 
-function at({ doing }: UserRow, { column }: RowCondition): At {
-  return { doing, column }
+function at(row: UserRow, { column }: RowCondition): At {
+  return { row, column }
 }
 
 async function run(
   session: Session,
-  { doing, column }: At,
+  { row, column }: At,
   statement: keyof typeof rowStatements,
   text: string,
   values: readonly Value[],
 ): Promise<SqlResult> {
   let result: SqlResult
   try {
-    result = await execute(session, doing, text, values)
+    result = await execute(session, row.doing, text, values)
   } catch (error) {
-    throw explainWrongName(error, { doing, statement, column }, isWrongName)
+    throw explainWrongName(error, { doing: row.doing, statement, column }, isWrongName)
   }
   if (result.inTransaction !== false) return result
   throw new NotInTransactionError(
-    `${doing}: the transaction ended before the statement '${statement}' was sent, so what it wrote is committed. Await every call ` +
+    `${row.doing}: the transaction ended before the statement '${statement}' was sent, so what it wrote is committed. Await every call ` +
       'before you commit or roll back.',
   )
 }
@@ -194,9 +200,9 @@ function collides({ doing }: UserRow): InvalidOptionError {
 
 function partsOf(row: UserRow, condition: RowCondition): RowParts {
   return {
-    table: quotedTable(row.doing, row.table),
+    table: quotedTable(row, row.table),
     key: quotedNames(row, row.key),
-    column: quotedColumn(row.doing, condition.column),
+    column: quotedColumn(row, condition.column),
     is: condition.is,
     ...(condition.is === 'one of' && { states: condition.states.length }),
     ...(condition.is === 'older' && { decimals: condition.at.decimals }),
@@ -204,8 +210,8 @@ function partsOf(row: UserRow, condition: RowCondition): RowParts {
   }
 }
 
-function quotedNames({ doing }: UserRow, values: object): readonly string[] {
-  return Object.keys(values).map((name) => quotedColumn(doing, name))
+function quotedNames(row: UserRow, values: object): readonly string[] {
+  return Object.keys(values).map((name) => quotedColumn(row, name))
 }
 
 /** The values of whether the condition holds. */

@@ -117,6 +117,10 @@ select 'true' as live
 from ${inbox}
 where consumer = $1 and key = $2 and expires_at > pg_catalog.clock_timestamp()`,
 
+    /** Milliseconds since 1970 as text. Not now(), which is the time when the transaction began. */
+    clock: `
+select pg_catalog.floor(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000::double precision)::bigint::text as now`,
+
     remove: `
 delete from ${inbox}
 where consumer = $1 and key = $2

@@ -168,6 +168,11 @@ export class PostgresInboxStore implements InboxStore {
     return rows.length > 0
   }
 
+  async clock(session: Session): Promise<Date> {
+    const { rows } = await execute(session, 'reading the clock of the database', this.#sql.clock, [])
+    return columns.date(rows[0], 'now')
+  }
+
   async remove(session: Session, consumer: string, key: string): Promise<boolean> {
     const doing = 'removing a claim from the inbox'
     const { rows } = await execute(session, doing, this.#sql.remove, [consumer, key])

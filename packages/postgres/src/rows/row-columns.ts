@@ -26,9 +26,11 @@ export function tableColumn(row: Row): PostgresColumn {
   }
 }
 
+const OF_CATALOG = { doing: 'reading the columns of a table' }
+
 /** The expression by which a column is read as text. */
 export function expressionOf({ name, kind, type }: TableColumn & { readonly type?: string }): string {
-  const column = quotedName('', name)
+  const column = quotedName(OF_CATALOG, name)
   if (kind === 'bytes') return rowStatements.hex(column)
   if (kind === 'float') return rowStatements.double(column)
   if (kind === 'instant') return rowStatements.milliseconds(column)

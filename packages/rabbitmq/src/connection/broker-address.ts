@@ -21,10 +21,17 @@ export interface BrokerAddress {
 /** Error messages never show the URL, which may contain a password. */
 export function brokerAddress(check: OptionChecker): BrokerAddress {
   const url = check.text('url', { max: URL_CHARACTERS })
-  if (!URL.canParse(url)) {
+  // An unencoded '/', '?' or '#' of a password ends the host: the rest of the password would be taken for the vhost.
+  if (
+    !URL.canParse(url) ||
+    url
+      .slice(url.indexOf('//') + 2)
+      .replace(/^[^/?#]*/, '')
+      .includes('@')
+  ) {
     throw new InvalidOptionError(
       `${check.where}: the option 'url' is not a URL. Expected amqp://user:password@host:5672/vhost, with special ` +
-        'characters percent-encoded.',
+        "characters percent-encoded: '/' as %2F, '?' as %3F, '#' as %23, and '@' as %40.",
     )
   }
   const { protocol, hostname, port, pathname, username } = new URL(url)
@@ -33,11 +40,25 @@ export function brokerAddress(check: OptionChecker): BrokerAddress {
       `${check.where}: the option 'url' must be amqp://host or amqps://host, not ${oneLine(protocol, 40)}//….`,
     )
   }
+  refuseIgnoredTls(check.where, url)
   const host = `${oneLine(hostname, 255)}:${port === '' ? (protocol === 'amqp:' ? 5672 : 5671) : port}`
   return {
     url: withHeartbeat(url),
     name: `${host}, vhost '${oneLine(decoded(pathname.slice(1)) || '/')}'`,
     user: decoded(username) || 'guest',
+  }
+}
+
+/** The client ignores parameters that ask for TLS, and would connect without it. With amqps, it verifies the broker in any case. */
+function refuseIgnoredTls(where: string, url: string): void {
+  const { searchParams, protocol } = new URL(url)
+  if (protocol !== 'amqp:') return
+  for (const name of searchParams.keys()) {
+    if (!/ssl|tls|certfile|keyfile|verify/i.test(name)) continue
+    throw new InvalidOptionError(
+      `${where}: the option 'url' has the parameter '${oneLine(name, 40)}', which the client ignores: it would connect without TLS. ` +
+        "Write amqps://… for TLS, and pass certificates by the option 'tls'.",
+    )
   }
 }
 

@@ -4,6 +4,7 @@ import type { ConsumeMessage } from 'amqplib'
 import type { DeadLetterExchange } from './dead-letter-exchange.ts'
 import { fromRabbitmq, identityOf } from './from-rabbitmq.ts'
 import { KEY_HEADER } from '../publish/outgoing-message.ts'
+import type { RestoredMessage } from './retried-message.ts'
 
 /**
  * How a delivery is settled on its channel. `ack-unanswered` does not wait until the broker has processed the settlement.
@@ -18,6 +19,10 @@ export type Acknowledgement =
   | 'return'
   | 'return-uncounted'
 
+type Postponement = Parameters<NonNullable<Delivery['postpone']>>[0]
+
+/** @returns how the delivery is to be settled then. `undefined` if the message cannot wait outside of its queue now. */
+export type WaitsElsewhere = (raw: ConsumeMessage, how: Postponement) => Promise<Acknowledgement | undefined>
 type Rejection = Parameters<Delivery['reject']>[0]
 
 /**
@@ -25,6 +30,16 @@ type Rejection = Parameters<Delivery['reject']>[0]
  * the producer or from another queue, because a dead letter keeps the header when it is published again.
  */
 const COUNT_HEADER = 'x-delivery-count'
+
+interface DeliveryHow<P> {
+  /** Whether the queue counts deliveries, and so sets the header with the count. */
+  readonly isCounted: boolean
+  readonly settle: (delivery: BrokerDelivery<P>, how: Acknowledgement) => Promise<void>
+  /** Lets the message wait for a retry outside of its queue. */
+  readonly waitsElsewhere: WaitsElsewhere
+  /** Takes a rejected message. If undefined, the broker itself moves the message, if it keeps rejected messages. */
+  readonly deadLetters: DeadLetterExchange | undefined
+}
 
 /** A delivery of one channel. The delivery is lost when the channel ends. */
 export class BrokerDelivery<P> implements Delivery<P> {
@@ -34,23 +49,16 @@ export class BrokerDelivery<P> implements Delivery<P> {
   readonly deliveries: number
   readonly #raw: ConsumeMessage
   readonly #lost = new LazyAbort()
+  readonly #waitsElsewhere: WaitsElsewhere
   readonly #settle: (delivery: BrokerDelivery<P>, how: Acknowledgement) => Promise<void>
   readonly #deadLetters: DeadLetterExchange | undefined
   #settled: Promise<void> | undefined
 
-  /**
-   * @param isCounted whether the queue counts deliveries, and so sets the header with the count.
-   * @param deadLetters takes a rejected message. @default the broker itself moves the message, if it keeps rejected messages
-   */
-  constructor(
-    raw: ConsumeMessage,
-    isCounted: boolean,
-    settle: (delivery: BrokerDelivery<P>, how: Acknowledgement) => Promise<void>,
-    deadLetters?: DeadLetterExchange,
-  ) {
+  constructor({ raw, earlierDeliveries }: RestoredMessage, how: DeliveryHow<P>) {
     this.#raw = raw
-    this.#settle = settle
-    this.#deadLetters = deadLetters
+    this.#settle = how.settle
+    this.#waitsElsewhere = how.waitsElsewhere
+    this.#deadLetters = how.deadLetters
     try {
       this.message = withOwnBytes(fromRabbitmq<P>(raw))
     } catch (error) {
@@ -60,8 +68,8 @@ export class BrokerDelivery<P> implements Delivery<P> {
     const headers = raw.properties.headers ?? {}
     const key: unknown = headers[KEY_HEADER]
     this.key = typeof key === 'string' && key !== '' ? key : undefined
-    const earlier = isCounted ? countOf(headers[COUNT_HEADER]) : 0
-    this.deliveries = raw.fields.redelivered ? Math.max(2, earlier + 1) : 1
+    const earlier = how.isCounted ? countOf(headers[COUNT_HEADER]) : 0
+    this.deliveries = earlierDeliveries + (raw.fields.redelivered ? Math.max(2, earlier + 1) : 1)
   }
 
   /** Created lazily, because few messages become dead letters. */
@@ -87,6 +95,10 @@ export class BrokerDelivery<P> implements Delivery<P> {
     this.#lost.onAbort(listener)
   }
 
+  decodeAgain(): InboxMessage<P> {
+    return withOwnBytes(fromRabbitmq<P>(this.#raw))
+  }
+
   /** Counts the deliveries of the channel. */
   get tag(): number {
     return this.#raw.fields.deliveryTag
@@ -105,11 +117,20 @@ export class BrokerDelivery<P> implements Delivery<P> {
     return this.#once(counted ? 'requeue' : 'requeue-uncounted')
   }
 
-  async reject({ error, deliveries = this.deliveries }: Rejection): Promise<void> {
+  async reject({ error, deliveries = this.deliveries }: Rejection = { error: undefined }): Promise<void> {
     const isOpen = this.#settled === undefined && !this.#lost.isAborted
     if (this.#deadLetters === undefined || !isOpen) return this.#once('reject')
     await this.#deadLetters.take(this.#raw, { error, deliveries })
     await this.#once('ack')
+  }
+
+  /** If the connection breaks before the acceptance arrives, the message is delivered again, although it also waits elsewhere. */
+  async postpone(retry: Postponement): Promise<boolean> {
+    if (this.#lost.isAborted) return true
+    const settlement = await this.#waitsElsewhere(this.#raw, retry)
+    if (settlement === undefined) return false
+    await this.#once(settlement)
+    return true
   }
 
   /** Called when the channel has ended, because the broker then takes back the delivery. */

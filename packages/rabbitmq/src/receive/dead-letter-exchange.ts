@@ -70,8 +70,11 @@ export class DeadLetterExchange {
   }
 
   /** Leaves out what would let the dead letter expire, and another user as its sender, which the broker refuses. */
-  #propertiesOf({ expiration: _, userId, ...properties }: MessageProperties): Options.Publish {
-    return userId === this.#names.user ? { ...properties, userId } : properties
+  #propertiesOf(properties: MessageProperties): Options.Publish {
+    const kept: Options.Publish = { ...properties }
+    delete kept.expiration
+    if (kept.userId !== this.#names.user) delete kept.userId
+    return kept
   }
 
   #reason({ error, deliveries }: Death, errorCharacters: number): Headers {

@@ -31,7 +31,8 @@ interface PrismaClient extends PrismaTransaction {
  */
 const RETURNS_ROWS: Readonly<Record<Engine, RegExp>> = {
   postgres: /^\s*(?:select|with)\b|\breturning\b/i,
-  mysql: /^\s*(?:set statement \w+ = \d+ for\s+)?\(?\s*select\b/i,
+  // MariaDB has settings for one statement in front of it, which are a comment for MySQL.
+  mysql: /^\s*(?:\/\*M! )?(?:set statement [\w =.,]+ for\s*)?(?:\*\/)?\s*\(?\s*select\b/i,
 }
 
 /**
