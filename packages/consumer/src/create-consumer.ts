@@ -1,5 +1,5 @@
 import type { InboxMessage } from '@txbox/core'
-import { LifeCycle, OptionChecker, stoppedBy } from '@txbox/core/internal'
+import { LifeCycle, OptionChecker, oneLine, stoppedBy } from '@txbox/core/internal'
 import type {
   BatchHandler,
   BatchOptions,
@@ -89,6 +89,7 @@ class StartableConsumer extends LifeCycle implements Consumer {
   readonly #settings: ConsumerSettings
   readonly #run: ConsumerRun
   #isStarted = false
+  #unuse: (() => void) | undefined
 
   constructor(settings: ConsumerSettings) {
     super('Consumer')
@@ -118,9 +119,11 @@ class StartableConsumer extends LifeCycle implements Consumer {
   async start(): Promise<void> {
     this.refuseStopped('start')
     if (!this.#isStarted) {
-      const { name, traits } = this.#settings.source
-      this.#settings.log.started(name, !traits.countsDeliveries)
+      const { name, source, work } = this.#settings
+      const { traits } = source
+      this.#settings.log.started(source.name, !traits.countsDeliveries)
       void this.#warn()
+      this.#unuse = work.ports?.useConnections?.(`consumer '${oneLine(name)}'`, this.concurrency)
     }
     this.#isStarted = true
     await this.#run.start()
@@ -140,6 +143,7 @@ class StartableConsumer extends LifeCycle implements Consumer {
 
   protected async end(timeoutMs: number): Promise<void> {
     await this.#run.stop(timeoutMs)
+    this.#unuse?.()
     this.#settings.log.stopped()
   }
 

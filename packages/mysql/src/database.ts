@@ -23,6 +23,7 @@ import {
   publicTransact,
   resolverOption,
   transactOn,
+  useConnections,
   translatingErrors,
   type Resolver,
   type RootAdapter,
@@ -203,6 +204,7 @@ function connectedPorts(
       async checkSchema() {
         await translatingErrors(errors, CHECKING, ask)
       },
+      useConnections: (part, connections) => useConnections(db, root.maxConnections(db), part, connections),
       relay: ({ statementTimeoutMs }) => new MysqlRelayStore(tables, sourceOf(statementTimeoutMs)),
       deadLetters: ({ statementTimeoutMs, queue }) =>
         deadLetterStore(tables, sourceOf(statementTimeoutMs), queue),
