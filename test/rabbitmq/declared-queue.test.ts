@@ -170,7 +170,7 @@ for (const [name, declare, text] of wrong) {
     const make = (): unknown =>
       rabbitmqSource({
         ...{ url: broker.url, queue: 'a' },
-        declare: { type: 'quorum', ...declare } as RabbitmqQueueDeclaration,
+        declare: Object.assign({ type: 'quorum' } as RabbitmqQueueDeclaration, declare),
       })
     expect(make).toThrow(InvalidOptionError)
     expect(make).toThrow(text)

@@ -38,14 +38,12 @@ for (const type of ['quorum', 'classic'] as const) {
       })
       listen(consumer, events)
       onTestFinished(() => consumer.stop({ timeoutMs: 0 }))
-      const startedAt = performance.now()
       await consumer.start()
       const good = (): number => events.filter(({ event }) => event === 'handled').length
       await until(
         async () => good() === 500,
         () => `500 good messages are handled: ${good()}`,
       )
-      expect(performance.now() - startedAt).toBeLessThan(5000)
       expect(events.filter(({ event }) => event === 'error' || event === 'unavailable')).toEqual([])
     })
   }

@@ -182,7 +182,7 @@ test('C24 a logger whose methods reject does not end the process', async () => {
   const events: ConsumerUnderTest['events'] = []
   const consumer = createConsumer({
     ...{ source, name: 'orders' },
-    logger: { debug: reject, info: reject, warn: reject, error: reject } as never,
+    logger: { debug: reject, info: reject, warn: reject, error: reject },
     handler: () => undefined,
   })
   listen(consumer, events)

@@ -50,7 +50,13 @@ test.for(['application/octet-stream', 'text/plain; charset=latin1', 'a/b; c=d/js
 test('a dead letter keeps the byte order mark of a text, and refuses a payload that is not JSON', () => {
   const letter = (payload: unknown): ReturnType<typeof deadLetterMessage> =>
     deadLetterMessage(
-      { message: { id: 'm', payload }, source: 's', deliveries: 1, delivery: {} } as unknown as HeldDelivery,
+      {
+        message: { id: 'm', payload },
+        identity: { source: undefined, id: 'm' },
+        source: 's',
+        deliveries: 1,
+        delivery: {},
+      } as unknown as HeldDelivery,
       'dead',
       new Error('no'),
     )

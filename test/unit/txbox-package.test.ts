@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 const ALIASES: [string, string[]][] = [
-  ['txbox', ['@txbox/inbox', '@txbox/outbox', '@txbox/relay', '@txbox/gc']],
+  ['txbox', ['@txbox/inbox', '@txbox/outbox', '@txbox/relay', '@txbox/gc', '@txbox/versioning/sql']],
   ['txbox/postgres', ['@txbox/postgres']],
   ['txbox/mysql', ['@txbox/mysql']],
   ['txbox/versioning', ['@txbox/versioning']],

@@ -152,7 +152,6 @@ function addDeadLetters(program: Command, installation: Installation): void {
         '--error <text>',
         'only messages whose error contains this; of dead letters, among the newest 10,000',
       )
-  const parked = (text: string): Option => new Option('--parked', text)
   selecting('list')
     .description('list dead letters in the order of their ids')
     .option('--limit <letters>', 'maximum number, 1 to 1000', wholeNumber, 100)
@@ -188,6 +187,15 @@ function addDeadLetters(program: Command, installation: Installation): void {
       examples(installation, 'dead-letters show 0199d3c0-…', 'dead-letters show 0199d3c0-… --payload'),
     )
     .action(showDeadLetter)
+  addChanges(selecting, installation)
+}
+
+function parked(text: string): Option {
+  return new Option('--parked', text)
+}
+
+/** Adds the commands that change messages. */
+function addChanges(selecting: (name: string) => Command, installation: Installation): void {
   selecting('redrive')
     .argument('[ids...]', 'the ids of the messages')
     .description('publish dead letters again, with the same ids, before later messages of their keys')

@@ -1,5 +1,5 @@
 import type { InboxMessage } from '@txbox/core'
-import { LifeCycle, OptionChecker, stoppedBy } from '@txbox/core/internal'
+import { LifeCycle, OptionChecker, oneLine, stoppedBy } from '@txbox/core/internal'
 import type {
   BatchHandler,
   BatchOptions,
@@ -89,6 +89,7 @@ class StartableConsumer extends LifeCycle implements Consumer {
   readonly #settings: ConsumerSettings
   readonly #run: ConsumerRun
   #isStarted = false
+  #unuse: (() => void) | undefined
 
   constructor(settings: ConsumerSettings) {
     super('Consumer')
@@ -118,8 +119,10 @@ class StartableConsumer extends LifeCycle implements Consumer {
   async start(): Promise<void> {
     this.refuseStopped('start')
     if (!this.#isStarted) {
-      this.#settings.log.started(this.#settings.source)
+      const { name, source, work } = this.#settings
+      this.#settings.log.started(source)
       void this.#warn()
+      this.#unuse = work.ports?.useConnections?.(`consumer '${oneLine(name)}'`, this.concurrency)
     }
     this.#isStarted = true
     await this.#run.start()
@@ -139,6 +142,7 @@ class StartableConsumer extends LifeCycle implements Consumer {
 
   protected async end(timeoutMs: number): Promise<void> {
     await this.#run.stop(timeoutMs)
+    this.#unuse?.()
     this.#settings.log.stopped()
   }
 

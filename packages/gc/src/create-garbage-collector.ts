@@ -85,6 +85,7 @@ class PeriodicCollector implements GarbageCollector {
   readonly #settings: Settings
   readonly #batchSize: BatchSize
   readonly #log: CollectorLog
+  #unuse: (() => void) | undefined
   /** The operations that `stop` waits for. */
   readonly #inFlight = new Set<Promise<unknown>>()
   #stopping = new AbortController()
@@ -116,6 +117,7 @@ class PeriodicCollector implements GarbageCollector {
     if (this.#loop !== undefined || this.#ended) return
     const { signal } = this.#stopping
     const begun = this.#track(() => this.#ports.checkSchema())
+    this.#unuse ??= this.#ports.useConnections?.('garbage collector', 1)
     // The loop is assigned before the first await, so that two calls of `start` start only one loop.
     const loop = this.#track(async () => {
       await begun
@@ -136,6 +138,8 @@ class PeriodicCollector implements GarbageCollector {
     this.#stopping.abort()
     await within(Promise.allSettled(this.#inFlight), timeoutMs, () => undefined)
     this.#log.stopped()
+    this.#unuse?.()
+    this.#unuse = undefined
     this.#loop = undefined
     if (!this.#ended) this.#stopping = new AbortController()
   }

@@ -1,6 +1,7 @@
 import {
   TransactionConflictError,
   isTxboxError,
+  portsKey,
   type AnyMessage,
   type InboxContext,
   type Loss,
@@ -27,6 +28,11 @@ export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> 
   constructor(ports: ConnectedPorts, settings: InboxSettings<M>) {
     super(ports, settings)
     this.#ports = ports
+  }
+
+  /** A consumer reports to them how many connections it may need. */
+  get [portsKey](): ConnectedPorts {
+    return this.#ports
   }
 
   async run<N extends M, R>(

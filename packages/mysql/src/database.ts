@@ -24,6 +24,7 @@ import {
   publicTransact,
   resolverOption,
   transactOn,
+  useConnections,
   translatingErrors,
   type Resolver,
   type RootAdapter,
@@ -205,6 +206,7 @@ function connectedPorts(
       async checkSchema() {
         await translatingErrors(errors, CHECKING, ask)
       },
+      useConnections: (part, connections) => useConnections(db, root.maxConnections(db), part, connections),
       relay: ({ statementTimeoutMs }) => new MysqlRelayStore(tables, sourceOf(statementTimeoutMs)),
       deadLetters: ({ statementTimeoutMs, queue }) =>
         deadLetterStore(tables, sourceOf(statementTimeoutMs), queue),

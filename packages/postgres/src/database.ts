@@ -25,6 +25,7 @@ import {
   publicTransact,
   resolverOption,
   transactOn,
+  useConnections,
   translatingErrors,
   type Resolver,
   type RootAdapter,
@@ -188,6 +189,7 @@ function connectedPorts(
       const run: RunStatement = (text, values = []) => root.query(db, text, values, CHECK_TIMEOUT_MS)
       await translatingErrors(errors, CHECKING, () => checkRevision(run, schema))
     },
+    useConnections: (part, connections) => useConnections(db, root.maxConnections(db), part, connections),
     relay: ({ statementTimeoutMs }) => new PostgresRelayStore(schema, sourceOf(statementTimeoutMs)),
     deadLetters: ({ statementTimeoutMs, queue }) =>
       deadLetterStore(schema, sourceOf(statementTimeoutMs), queue),

@@ -20,6 +20,9 @@ import type { TurnTools } from './turns/turn-tools.ts'
  */
 const MIN_TIMEOUT_MS = 5000
 
+/** Of its pool, a relay uses one connection for its leases, and the others to read and to settle. */
+const RELAY_CONNECTIONS = 4
+
 /** One run of a relay, from start to stop: a keeper of leases, a poller, and lanes that publish, side by side. */
 export class RelayRun {
   readonly #settings: RelaySettings
@@ -37,6 +40,7 @@ export class RelayRun {
   readonly #unneeded = new AbortController()
   #keeping: Promise<void> = Promise.resolve()
   #working: Promise<unknown> = Promise.resolve()
+  #unuse: (() => void) | undefined
   #wakeUps: WakeUps | undefined
   /** When the publisher's signal is aborted, and when the leases are released. */
   readonly #forces = new Deadline()
@@ -89,6 +93,7 @@ export class RelayRun {
   async start(): Promise<void> {
     const { ports, wakeup } = this.#settings
     await ports.checkSchema()
+    this.#unuse = ports.useConnections?.('relay', RELAY_CONNECTIONS)
     if (wakeup === 'notify') {
       this.#wakeUps = ports.listen?.({ woken: () => this.#pace.news(), failed: this.#onError })
     }
@@ -122,6 +127,7 @@ export class RelayRun {
     this.#force.abort()
     this.#unneeded.abort()
     await within(this.#keeper.close(), this.#graceMs / 2, () => undefined)
+    this.#unuse?.()
   }
 
   async drained(): Promise<void> {

@@ -48,7 +48,7 @@ async function started(
       }
     },
   })
-  listen(consumer as never, events)
+  listen(consumer, events)
   onTestFinished(() => consumer.stop())
   await consumer.start()
   return events

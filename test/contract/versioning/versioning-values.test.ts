@@ -118,7 +118,6 @@ for (const kind of kindsOfTier(target)) {
 
     test('V3 tables and columns that the database does not have are named, with the statement', async () => {
       const id = await stored()
-      const { transact } = root.database
       for (const [call, name] of [
         [
           (tx: TransactionHandle) =>
@@ -165,7 +164,7 @@ for (const kind of kindsOfTier(target)) {
           'a.b.c',
         ],
       ] as const) {
-        const failure = await failureOf(transact<unknown>((tx) => call(tx)))
+        const failure = await failureOf(root.database.transact<unknown>((tx) => call(tx)))
         expect(failure).toMatchObject({ code: 'TXBOX_INVALID_OPTION' })
         expect(String(failure)).toContain(name)
       }

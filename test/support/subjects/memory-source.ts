@@ -267,7 +267,8 @@ export class MemorySource implements Source {
       ...(this.postpones === undefined
         ? {}
         : {
-            postpone: async ({ error: _, ...how }) => {
+            postpone: async ({ delayMs, counted, deliveries }) => {
+              const how = { delayMs, counted, deliveries }
               if (this.postpones === 'not now') return false
               await settle({ how: 'postpone', ...how }, () => {
                 one.count = how.deliveries

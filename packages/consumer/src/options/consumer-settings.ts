@@ -12,6 +12,7 @@ import {
   type RetryPolicy,
   type RunsMessages,
   type Source,
+  portsKey,
 } from '@txbox/core'
 import type { ConnectedPorts } from '@txbox/core/ports'
 import { OptionChecker, connectedPortsOf, inboxKey, loggerOption, propertyOf } from '@txbox/core/internal'
@@ -45,6 +46,8 @@ type WorkSettings =
   | {
       readonly kind: 'inbox'
       readonly inbox: RunsMessages<unknown>
+      /** Of the inbox's database; absent if the inbox is none of txbox. */
+      readonly ports: ConnectedPorts | undefined
       readonly guard: Guard<unknown> | undefined
     }
   | {
@@ -52,7 +55,12 @@ type WorkSettings =
       readonly ports: ConnectedPorts
       readonly guard: Guard<unknown> | undefined
     }
-  | { readonly kind: 'none'; readonly atMostOnce: boolean; readonly isManual: boolean }
+  | {
+      readonly kind: 'none'
+      readonly ports: undefined
+      readonly atMostOnce: boolean
+      readonly isManual: boolean
+    }
 
 /** The options of a consumer, checked and complete. */
 export interface ConsumerSettings {
@@ -145,7 +153,7 @@ function workOption(check: OptionChecker, options: object, source: Source): Work
   if (inbox === undefined && database === undefined) {
     if (guard !== undefined) throw check.wrong('guard', 'absent without an inbox or a database')
     if (isManual && delivery === 'at-most-once') throw check.wrong('acknowledge', "'auto' at most once")
-    return { kind: 'none', atMostOnce: delivery === 'at-most-once', isManual }
+    return { kind: 'none', ports: undefined, atMostOnce: delivery === 'at-most-once', isManual }
   }
   if (delivery === 'at-most-once') throw check.wrong('delivery', 'absent with an inbox or a database')
   if (isManual) {
@@ -159,7 +167,8 @@ function workOption(check: OptionChecker, options: object, source: Source): Work
     ) {
       throw check.wrong('inbox', 'the result of createInbox() for a database with a db')
     }
-    return { kind: 'inbox', inbox: inbox as RunsMessages<unknown>, guard }
+    const ports = propertyOf(inbox, portsKey) as ConnectedPorts | undefined
+    return { kind: 'inbox', inbox: inbox as RunsMessages<unknown>, ports, guard }
   }
   const ports = connectedPortsOf(check.where, database)
   if (!source.traits.settlesInTransaction) {

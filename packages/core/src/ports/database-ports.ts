@@ -76,6 +76,11 @@ export interface ConnectedPorts extends DatabasePorts {
   /** @throws {SchemaError} when the tables are missing or have another revision. */
   checkSchema(): Promise<void>
   /**
+   * Records that a part of txbox, such as a relay, may need so many connections at once, until the returned function is called.
+   * Warns once if all parts on one pool together may need more than the pool opens.
+   */
+  useConnections?(part: string, connections: number): () => void
+  /**
    * Returns the store of a relay. A statement without an answer within `statementTimeoutMs` counts as failed, because a
    * connection may break unnoticed.
    */

@@ -1,6 +1,6 @@
 /* On MySQL and MariaDB autocommit may be off for a whole pool; PostgreSQL has no such setting. */
 import { propertyOf, unanswered, within } from '@txbox/core/internal'
-import { isStale, tooLate, type OwnConnection, type RootAdapter } from '@txbox/sql/transactions'
+import { isStale, tooLate, withinPool, type OwnConnection, type RootAdapter } from '@txbox/sql/transactions'
 import type { ServerTraits } from './server.ts'
 import { shortTransactionStatements } from './short-transaction-statements.ts'
 
@@ -60,7 +60,7 @@ export async function onConnection<R>(
   }
   let broken = true
   try {
-    const result = await within(open(), timeoutMs, unanswered)
+    const result = await withinPool(open, timeoutMs)
     broken = false
     return result
   } catch (error) {

@@ -4,8 +4,12 @@
  * binary.
  */
 import { DatabaseUnavailableError } from '@txbox/core'
-import { unanswered, within } from '@txbox/core/internal'
-import { repeatOnConflict, type StatementRoot as SqlSource, type SqlResult } from '@txbox/sql/transactions'
+import {
+  repeatOnConflict,
+  withinPool,
+  type StatementRoot as SqlSource,
+  type SqlResult,
+} from '@txbox/sql/transactions'
 import { columns } from './columns.ts'
 import { errors } from './errors.ts'
 import { fill, type Value } from './literals.ts'
@@ -40,7 +44,7 @@ async function runStatement(
     const { autocommit } = await source.server()
     // If autocommit is off, a read without a transaction around it would keep its snapshot forever.
     return autocommit
-      ? within(root.query(db, statement, [], statementTimeoutMs), statementTimeoutMs, unanswered)
+      ? withinPool(() => root.query(db, statement, [], statementTimeoutMs), statementTimeoutMs)
       : onConnection(source, statementTimeoutMs, (query) => query(statement, []))
   })
 }
@@ -72,7 +76,7 @@ export async function runBounded(
 async function killLate({ root, db }: MysqlStatementRoot, statement: string): Promise<void> {
   const { processes, kill } = shortTransactionStatements
   const run = (text: string): Promise<SqlResult> =>
-    within(root.query(db, text, [], KILL_TIMEOUT_MS), KILL_TIMEOUT_MS, unanswered)
+    withinPool(() => root.query(db, text, [], KILL_TIMEOUT_MS), KILL_TIMEOUT_MS)
   try {
     const { rows } = await run(processes)
     const late = rows.filter((row) => columns.optionalText(row, 'Info') === statement)

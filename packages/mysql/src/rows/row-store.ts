@@ -79,7 +79,7 @@ export class MysqlRowStore implements RowStore {
     const [key, holding] = [plain(row.key), [...plain(row.key), ...valuesOf(condition)]]
     const values = [
       ...[...key, ...plain(insert), written(to), ...insertableValues(condition)],
-      ...plain(set).flatMap((value) => [...holding, value]),
+      ...plain(set).flatMap((value) => holding.concat(value)),
       ...[...key, ...holding, written(to)],
     ]
     const text = rowStatements.insertOrUpdate(parts)

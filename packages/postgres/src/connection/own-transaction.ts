@@ -2,11 +2,11 @@
  * Only PostgreSQL limits the time of statements by a transaction around them; MySQL and MariaDB have hints and short
  * transactions for that.
  */
-import { unanswered, within } from '@txbox/core/internal'
 import {
   cancelAfterMs,
   isStale,
   tooLate,
+  withinPool,
   type OwnConnection,
   type StatementRoot,
   type SqlResult,
@@ -65,7 +65,7 @@ export async function inOwnTransaction<R>(
     }
   }
   try {
-    return await within(run(), statementTimeoutMs, unanswered)
+    return await withinPool(run, statementTimeoutMs)
   } finally {
     late = true
     inUse?.abandon?.()

@@ -3,9 +3,9 @@
  * binary. MySQL and MariaDB limit the time of a statement with a hint, and run short transactions of several
  * statements.
  */
-import { unanswered, within } from '@txbox/core/internal'
 import {
   repeatOnConflict,
+  withinPool,
   type RootAdapter,
   type StatementRoot,
   type SqlResult,
@@ -24,7 +24,7 @@ export async function runAlone(
   values: readonly unknown[],
 ): Promise<SqlResult> {
   return repeatOnConflict(errors, doing, () =>
-    within(root.query(db, text, values, statementTimeoutMs), statementTimeoutMs, unanswered),
+    withinPool(() => root.query(db, text, values, statementTimeoutMs), statementTimeoutMs),
   )
 }
 
@@ -53,7 +53,7 @@ export async function atReadCommitted(
   if (queryAlone === undefined)
     return inOwnTransaction(source, async ({ commitWith }) => (await commitWith([{ text, values }]))[0]!)
   const limits = { timeoutMs: statementTimeoutMs, cancelAfterMs: serverTimeoutMs(source) }
-  return within(queryAlone(text, values, limits), statementTimeoutMs, unanswered)
+  return withinPool(() => queryAlone(text, values, limits), statementTimeoutMs)
 }
 
 /** The transaction must be safe to repeat. */
@@ -80,8 +80,8 @@ export async function copyAlone<R extends { add(bytes: Buffer): void }>(
 ): Promise<R> {
   return repeatOnConflict(errors, doing, async () => {
     const result = begin()
-    const copied = copyOut(text, statementTimeoutMs, (bytes) => result.add(bytes))
-    await within(copied, statementTimeoutMs, unanswered)
+    const copy = (): Promise<void> => copyOut(text, statementTimeoutMs, (bytes) => result.add(bytes))
+    await withinPool(copy, statementTimeoutMs)
     return result
   })
 }

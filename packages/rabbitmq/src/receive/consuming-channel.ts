@@ -188,7 +188,7 @@ export class ConsumingChannel<P> implements OpenSource<P> {
       return
     }
     const restored = restoredMessage(raw, this.#how.retryQueues.has)
-    const contents = this.#how.reader.read<P>(restored.raw, restored.earlierDeliveries)
+    const contents = this.#how.reader.read<P>(restored.raw, restored.earlierDeliveries, raw)
     const delivery = new BrokerDelivery<P>(restored.raw, contents, {
       settle: (one, how) => this.#settle(one, how),
       waitsElsewhere: this.#waitsElsewhere,

@@ -36,9 +36,13 @@ export class DeliveryReader {
     this.counts = counts
   }
 
-  /** @param earlier see `DeliveryCounts.of`. */
-  read<P>(raw: ConsumeMessage, earlier?: number): ReadDelivery<P> {
-    const { deliveries, isCounted } = this.counts.of(raw, earlier)
+  /**
+   * @param raw the message as it was received first, without the traces of a retry queue.
+   * @param earlier see `DeliveryCounts.of`.
+   * @param received the message as the queue has delivered it now, with the counts of the queue.
+   */
+  read<P>(raw: ConsumeMessage, earlier = 0, received = raw): ReadDelivery<P> {
+    const { deliveries, isCounted } = this.counts.of(received, earlier)
     try {
       const key = this.#keyOf(raw)
       return { message: decoded<P>(raw, this.#idOf(raw)), key, deliveries, isCounted }

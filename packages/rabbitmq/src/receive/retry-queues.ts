@@ -85,7 +85,7 @@ export class RetryQueues {
         await send()
       } catch (error) {
         if (!isUnroutable(error)) throw error
-        // Somebody has deleted the queue.
+        // The queue was deleted after it was declared.
         this.#declared.delete(seconds)
         await send()
       }

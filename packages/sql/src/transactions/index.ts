@@ -39,6 +39,8 @@ export type {
   SqlResult,
   TransactionState,
 } from './adapters.ts'
+export { useConnections } from './pool-use.ts'
+export { startOnPool, withinPool } from './pool-waits.ts'
 export { Resolver, connectionIdentity, resolverOption } from './resolver/resolver.ts'
 export { withLiterals } from './drivers/postgres-literals.ts'
 export { lossOn } from './lost-connections.ts'

@@ -10,7 +10,8 @@ import type {
   StatusFigures,
   StuckKey,
 } from '@txbox/core/ports'
-import { SHARDS, allowedFindings, unanswered, within } from '@txbox/core/internal'
+import { SHARDS, allowedFindings, within } from '@txbox/core/internal'
+import { startOnPool } from '../../transactions/pool-waits.ts'
 import { translatingErrors, type DatabaseErrors } from '../../errors/database-errors.ts'
 import { ALL_SHARDS, shardRow } from '../queue/queue-shards.ts'
 import { revisionFinding } from './findings.ts'
@@ -86,7 +87,7 @@ interface InspectedDatabase<V> {
 
 export class SqlInspectionStore<V> implements InspectionStore {
   readonly #database: InspectedDatabase<V | number>
-  #asked: Promise<unknown> | undefined
+  #asked: ReturnType<typeof startOnPool> | undefined
 
   constructor(database: InspectedDatabase<V | number>) {
     this.#database = database
@@ -190,10 +191,12 @@ export class SqlInspectionStore<V> implements InspectionStore {
 
   async answers(withinMs: number): Promise<void> {
     // A late query still waits for its connection, so no further query is sent before it has ended.
-    this.#asked ??= this.#database.checkRevision(withinMs).finally(() => (this.#asked = undefined))
-    const asked = this.#asked
+    this.#asked ??= startOnPool(() =>
+      this.#database.checkRevision(withinMs).finally(() => (this.#asked = undefined)),
+    )
+    const { running, late } = this.#asked
     await translatingErrors(this.#database.errors, 'checking whether the database answers', () =>
-      within(asked, withinMs, unanswered),
+      within(running, withinMs, late),
     )
   }
 

@@ -1,6 +1,7 @@
 import { within } from '@txbox/core/internal'
 import type { OwnConnection, RootAdapter, SqlResult } from '../adapters.ts'
 import { hasFunction } from '../members.ts'
+import { noFreeConnection } from '../pool-waits.ts'
 import { isSilent, suspectConnections } from './suspect-connections.ts'
 import { compile, isKysely, query, toSqlResult, type KyselyConnection, type KyselyLike } from './kysely.ts'
 import { hiddenStatements } from './hidden-statements.ts'
@@ -83,7 +84,8 @@ function queryWithin(
   })
   return within(answered, timeoutMs, () => {
     late = true
-    if (connection !== undefined) giveUp(db, connection)
+    if (connection === undefined) throw noFreeConnection(timeoutMs)
+    giveUp(db, connection)
     // The same error as that of AbortSignal.timeout.
     throw new DOMException('The operation was aborted due to timeout', 'TimeoutError')
   })

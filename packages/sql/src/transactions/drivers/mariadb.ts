@@ -14,6 +14,8 @@ interface MariadbConnection extends ListeningConnection {
 }
 /** A pool of callback style calls `done`, and a pool of promise style returns a promise. */
 interface MariadbPool {
+  idleConnections?(): number
+  activeConnections?(): number
   getConnection(done: (error: unknown, connection: MariadbConnection) => void): unknown
 }
 
@@ -66,6 +68,7 @@ export const mariadbRoot = mysqlRoot<MariadbPool>({
   },
   // The pool hides its options.
   maxConnections: () => undefined,
+  isFull: (pool) => pool.idleConnections?.() === 0 && Number(pool.activeConnections?.()) > 0,
   isAnswer: (error) => propertyOf(error, 'fatal') === false,
   /** The pool itself listens for errors of its connections. */
   async lend(pool) {

@@ -1,6 +1,7 @@
 import { propertyOf } from '@txbox/core/internal'
 import { isStale } from './stale-connection.ts'
 import type { Isolation, OwnConnection, RootAdapter, SqlResult } from '../adapters.ts'
+import { lentBy } from '../pool-waits.ts'
 import { discardDeadIdle } from './idle-connections.ts'
 import { SET_ISOLATION, mysql2Statements } from './mysql2-statements.ts'
 
@@ -20,6 +21,8 @@ interface LentConnection extends OwnConnection {
 /** The parts that differ between the connectors for MySQL and MariaDB. */
 interface MysqlPools<P> extends Pick<RootAdapter<P>, 'name' | 'recognises' | 'maxConnections'> {
   readonly lend: (pool: P) => Promise<LentConnection>
+  /** Returns whether the pool has lent all of its connections. */
+  readonly isFull: (pool: P) => boolean
   /** Returns whether the error was sent by the server, so that the connection is still usable. */
   readonly isAnswer: (error: unknown) => boolean
   /**
@@ -30,7 +33,13 @@ interface MysqlPools<P> extends Pick<RootAdapter<P>, 'name' | 'recognises' | 'ma
 }
 
 /** The pool replaces a connection that breaks. */
-export function mysqlRoot<P>({ lend: lendFrom, isAnswer, idle, ...own }: MysqlPools<P>): RootAdapter<P> {
+export function mysqlRoot<P>({
+  lend: lendFrom,
+  isFull,
+  isAnswer,
+  idle,
+  ...own
+}: MysqlPools<P>): RootAdapter<P> {
   const checkIdle = (pool: P): void => {
     if (idle === undefined) return
     discardDeadIdle({
@@ -42,7 +51,7 @@ export function mysqlRoot<P>({ lend: lendFrom, isAnswer, idle, ...own }: MysqlPo
     })
   }
   const lend = async (pool: P): Promise<LentConnection> => {
-    const lent = await lendFrom(pool)
+    const lent = await lentBy(isFull(pool), () => lendFrom(pool))
     return {
       ...lent,
       release(broken) {

@@ -27,6 +27,7 @@ interface CallbackPool {
   readonly config?: { readonly connectionLimit?: number }
   /** Undocumented: if it is missing, txbox does not check the idle connections. */
   readonly _freeConnections?: { readonly length: number }
+  readonly _allConnections?: { readonly length: number }
 }
 interface PromisePool {
   readonly pool: CallbackPool
@@ -95,6 +96,9 @@ export const mysql2Root = mysqlRoot<PromisePool>({
   },
   maxConnections: ({ pool }) => pool.config?.connectionLimit,
   isAnswer: (error) => typeof propertyOf(error, 'sqlState') === 'string',
+  isFull: ({ pool }) =>
+    pool._freeConnections?.length === 0 &&
+    Number(pool._allConnections?.length) >= (pool.config?.connectionLimit ?? Infinity),
   idle: ({ pool }) => ({ pool, count: Number(pool._freeConnections?.length) }),
   async lend(root) {
     const tx = await (root as unknown as { getConnection(): Promise<Mysql2Connection> }).getConnection()

@@ -5,14 +5,15 @@ import { cancelAfterMs } from '../deadline.ts'
 import { isStale } from './stale-connection.ts'
 import { discardDeadIdle } from './idle-connections.ts'
 import { answerTo, asFlight, asOneFlight, resultOfFlight, type FlyingQuery } from './pg-flight.ts'
+import { lentBy } from '../pool-waits.ts'
 import { pgOpening } from './pg-opening.ts'
 import { COMMAND_TAGS, beginAt, pgStatements } from './pg-statements.ts'
 import { isPool, pgHandle, toSqlResult, type PgClient, type PgResult } from './pg.ts'
 
 interface PgPool {
   connect(): Promise<PgClient & { release(destroy?: boolean): void }>
-  query(config: { text: string; values: unknown[]; query_timeout: number }): Promise<PgResult>
   readonly idleCount?: number
+  readonly totalCount?: number
   readonly waitingCount?: number
   readonly options?: {
     readonly max?: number
@@ -38,13 +39,17 @@ export const pgRoot: RootAdapter<PgPool> = {
   recognises: (root): root is PgPool => isPool(root),
   maxConnections: (pool) => pool.options?.max,
   async query(pool, text, values, timeoutMs) {
+    const { client, release } = await checkOut(pool)
+    let result: PgResult
     try {
-      // After `query_timeout`, pg destroys the connection, and the pool opens another one.
-      return toSqlResult(await pool.query({ text, values: values as unknown[], query_timeout: timeoutMs }))
+      result = await client.query({ text, values: values as unknown[], query_timeout: timeoutMs })
     } catch (error) {
+      release(true)
       if (!isAnswer(error)) checkIdle(pool)
       throw error
     }
+    release(false)
+    return toSqlResult(result)
   },
   copyOut(pool) {
     const Query = pool.Client?.Query
@@ -230,7 +235,7 @@ export function listeningOn(
  * the process.
  */
 async function checkOut(pool: PgPool): Promise<{ client: PgClient; release: (broken: boolean) => void }> {
-  const client = await pool.connect()
+  const client = await lentBy(isFull(pool), () => pool.connect())
   const ignore = (): void => undefined
   client.on('error', ignore)
   return {
@@ -240,6 +245,10 @@ async function checkOut(pool: PgPool): Promise<{ client: PgClient; release: (bro
       client.release(broken)
     },
   }
+}
+
+function isFull({ idleCount, totalCount, options }: PgPool): boolean {
+  return idleCount === 0 && totalCount !== undefined && totalCount >= (options?.max ?? Infinity)
 }
 
 /**

@@ -8,6 +8,7 @@ import { COMMAND_TAGS } from './pg-statements.ts'
 /** The part of a `pg` client that txbox uses; `pg` itself is not imported. */
 export interface PgClient {
   query(text: string, values?: unknown[]): Promise<PgResult>
+  query(config: { text: string; values: unknown[]; query_timeout: number }): Promise<PgResult>
   escapeIdentifier(text: string): string
   /** Since pg 8.21; also absent from `pg.native`. */
   getTransactionStatus?(): 'I' | 'T' | 'E' | null
