@@ -52,7 +52,7 @@ test.each(['with an inbox', 'without one'])(
         ? createConsumer({ ...common, inbox, handler: (_tx, message: InboxMessage) => handle(message) })
         : createConsumer({ ...common, name, handler: (message: InboxMessage) => handle(message) })
     const events: ConsumerUnderTest['events'] = []
-    listen(consumer as never, events)
+    listen(consumer, events)
     onTestFinished(() => consumer.stop())
     await consumer.start()
     await until(

@@ -46,6 +46,11 @@ export class BrokerUnderTest {
     return this.#channel
   }
 
+  /** The version without its last part, such as 4.3. */
+  get version(): number {
+    return Number.parseFloat(String(this.#model?.connection.serverProperties.version))
+  }
+
   async connect(): Promise<void> {
     this.#model = await amqp.connect(this.url)
     this.#channel = await this.#model.createChannel()

@@ -42,6 +42,7 @@ import { versionBufferStatements } from '../../packages/postgres/src/versions/ve
 import { hiddenStatements } from '../../packages/sql/src/transactions/drivers/hidden-statements.ts'
 import { mysql2Statements } from '../../packages/sql/src/transactions/drivers/mysql2-statements.ts'
 import { pgStatements } from '../../packages/sql/src/transactions/drivers/pg-statements.ts'
+import { connectionStatements } from '../../packages/sql/src/transactions/connection-statements.ts'
 import { savepointStatements } from '../../packages/sql/src/transactions/savepoint-statements.ts'
 
 type Statement = string | ((...parts: never[]) => string)
@@ -68,6 +69,7 @@ const databases: Record<string, (where: string) => Areas> = {
       listen: listenStatements,
       session: sessionStatements,
       savepoint: savepointStatements,
+      connection: connectionStatements,
       transaction: pgStatements,
       hidden: hiddenStatements,
       'own-transaction': { ...ownTransactionStatements, together },
@@ -99,6 +101,7 @@ function onMysql(where: string, engine: 'mysql' | 'mariadb'): Areas {
     'version-buffer': mysqlVersions.versionBufferStatements(tables),
     session: mysqlSession.sessionStatements,
     savepoint: savepointStatements,
+    connection: connectionStatements,
     transaction: mysql2Statements,
     'short-transaction': shortTransactionStatements,
     'lock-wait': lockWaitStatements,

@@ -1,4 +1,4 @@
-import { PermanentError, type Delivery } from '@txbox/core'
+import { PermanentError } from '@txbox/core'
 import { Deadline, oneLine, within } from '@txbox/core/internal'
 import type { ConsumerFigures } from './options/consumer.ts'
 import type { ConsumerSettings } from './options/consumer-settings.ts'
@@ -141,8 +141,11 @@ export class ConsumerRun {
     let next: Next | undefined
     try {
       if (held.interruption !== undefined) throw held.interruption
-      const unprocessable = this.#unprocessable(held.delivery)
-      if (unprocessable !== undefined) return await this.#conclusion.refuse(held, unprocessable)
+      if (held.problem !== undefined) return await this.#conclusion.refuse(held, held.problem)
+      held.refusal = this.#tooOften(held)
+      if (held.refusal !== undefined && this.#settings.work.kind !== 'inbox') {
+        return await this.#conclusion.refuse(held, held.refusal)
+      }
       if (this.#settings.inOrder && !this.#held.lanes.enter(held)) await held.wait()
       for (;;) {
         if (held.delivery.isSuspect === true) await this.#held.waitAlone(held)
@@ -161,13 +164,15 @@ export class ConsumerRun {
     }
   }
 
-  /** Returns why the message cannot be handled: it cannot be decoded, or may have crashed the process each time. */
-  #unprocessable({ undecodable, deliveries }: Delivery): unknown {
-    const { source, retry } = this.#settings
-    if (undecodable !== undefined) return undecodable
-    if (!source.traits.countsDeliveries || deliveries <= retry.attempts) return undefined
+  /** Returns why the message may have crashed its process each time, if it was delivered too often. */
+  #tooOften(held: HeldDelivery): PermanentError | undefined {
+    const { source, retry, log } = this.#settings
+    const { countsDeliveries } = source.traits
+    const isCounted = countsDeliveries === 'per-delivery' ? held.delivery.isCounted : countsDeliveries
+    if (isCounted === false) log.uncounted(source.name)
+    if (isCounted !== true || held.attempt <= retry.attempts) return undefined
     return new PermanentError(
-      `The message was delivered ${deliveries} times, and at most ${retry.attempts} are allowed. The last deliveries were not ` +
+      `The message was delivered ${held.attempt} times, and at most ${retry.attempts} are allowed. The last deliveries were not ` +
         'settled: their consumers may have crashed.',
     )
   }

@@ -120,8 +120,7 @@ class StartableConsumer extends LifeCycle implements Consumer {
     this.refuseStopped('start')
     if (!this.#isStarted) {
       const { name, source, work } = this.#settings
-      const { traits } = source
-      this.#settings.log.started(source.name, !traits.countsDeliveries)
+      this.#settings.log.started(source)
       void this.#warn()
       this.#unuse = work.ports?.useConnections?.(`consumer '${oneLine(name)}'`, this.concurrency)
     }

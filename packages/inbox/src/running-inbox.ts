@@ -4,6 +4,7 @@ import {
   portsKey,
   type AnyMessage,
   type InboxContext,
+  type Loss,
   type RunsMessagesOptions,
   type Session,
 } from '@txbox/core'
@@ -63,6 +64,10 @@ export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> 
     return await this.#transact(settings, (tx, session, attempt) =>
       this.deliverBatch(session, tx, messagesOf(attempt), fn, { attempt, signal }),
     )
+  }
+
+  lossOf(error: unknown): Promise<Loss> {
+    return this.#ports.lossOf(error)
   }
 
   /** Runs `work` in a new transaction, and repeats it after a conflict. */

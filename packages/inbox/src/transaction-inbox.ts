@@ -93,6 +93,10 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     return this.#ports.inbox.remove(await this.#ports.bind(tx), claim.consumer, claim.key)
   }
 
+  keyTextOf(message: M): string {
+    return inboxKey(this.#settings.extractKey(message), this.consumer).text
+  }
+
   protected async deliver<H, N extends M, R>(
     session: Session,
     tx: H,

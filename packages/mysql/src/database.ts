@@ -20,6 +20,7 @@ import {
   CHECK_TIMEOUT_MS,
   GARBAGE_TIMEOUT_MS,
   assertTwoConnections,
+  lossOn,
   publicTransact,
   resolverOption,
   transactOn,
@@ -201,6 +202,7 @@ function connectedPorts(
         session.server = await serverBehind(session)
         return session
       }),
+      lossOf: lossOn(root, db),
       async checkSchema() {
         await translatingErrors(errors, CHECKING, ask)
       },

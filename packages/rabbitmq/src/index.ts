@@ -1,4 +1,5 @@
 export { fromRabbitmq, type RabbitmqDelivery } from './receive/from-rabbitmq.ts'
+export type { RabbitmqSourceDelivery } from './receive/delivery-reader.ts'
 export type {
   RabbitmqBinding,
   RabbitmqDelayedRetry,

@@ -80,7 +80,7 @@ test('C26 a batch of a stored queue that failed is handled one by one, with the 
   await consumers.heard('handled', 2)
   expect(sizes).toEqual([2, 2, 1, 1])
   expect(handler.attempts.toSorted()).toEqual(
-    ids.flatMap((id) => Array(3).fill(`${id} 900 2 region=eu`)).toSorted(),
+    ids.flatMap((id) => Array<string>(3).fill(`${id} 900 2 region=eu`)).toSorted(),
   )
 })
 
@@ -89,7 +89,7 @@ async function overInbox(source: MemorySource, options: object): Promise<Consume
   const events: ConsumerUnderTest['events'] = []
   const inbox = createInbox({ database: root.database, consumer: `as-received-${randomUUID()}` })
   const consumer = createConsumer({ source, inbox, logger: false, ...OPTIONS, ...options } as never)
-  listen(consumer as never, events)
+  listen(consumer, events)
   onTestFinished(() => consumer.stop())
   await consumer.start()
   return events

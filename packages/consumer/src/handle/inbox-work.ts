@@ -28,6 +28,8 @@ export class InboxWork implements Work {
   async alone(held: HeldDelivery, call: HandlerCall): Promise<WorkResult> {
     const handle = async (tx: unknown, _: InboxMessage, given: InboxContext): Promise<unknown> => {
       call.hasWritten = true
+      // There is no claim: the message is no duplicate. The claim that was just made is rolled back.
+      if (held.refusal !== undefined) throw held.refusal
       if (given.attempt > 1) held.renewMessage()
       const { message } = held
       if (await isStale(this.#guard, tx, message)) return STALE
@@ -47,6 +49,8 @@ export class InboxWork implements Work {
         [...heldOf.keys()],
         async (tx, messages, given) => {
           call.hasWritten = true
+          const refused = messages.find((message) => heldOf.get(message)?.refusal !== undefined)
+          if (refused !== undefined) throw heldOf.get(refused)!.refusal!
           const fresh = messages.map((message, n) => {
             const held = heldOf.get(message)!
             if (given[n]!.attempt > 1) held.renewMessage()

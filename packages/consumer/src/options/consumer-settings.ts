@@ -15,7 +15,7 @@ import {
   portsKey,
 } from '@txbox/core'
 import type { ConnectedPorts } from '@txbox/core/ports'
-import { OptionChecker, connectedPortsOf, loggerOption, propertyOf } from '@txbox/core/internal'
+import { OptionChecker, connectedPortsOf, inboxKey, loggerOption, propertyOf } from '@txbox/core/internal'
 import { lingerOption, maxSizeOption } from '../batcher/batcher-settings.ts'
 import { consumerLog, type ConsumerLog } from './consumer-log.ts'
 import type { Guard } from './consumer.ts'
@@ -79,6 +79,8 @@ export interface ConsumerSettings {
   /** If undefined, each store uses its own retention. */
   readonly retentionMs: number | undefined
   readonly keyOf: KeyExtractor<InboxMessage>
+  /** Returns the text of the key, or throws if the message has no usable key. */
+  readonly keyTextOf: (message: InboxMessage) => string
   readonly work: WorkSettings
   readonly handler: (...args: never[]) => unknown
   readonly batch: { readonly maxSize: number; readonly lingerMs: number } | undefined
@@ -97,6 +99,7 @@ export function checkConsumerOptions(options: object): ConsumerSettings {
   const batch = batchOption(propertyOf(options, 'batch'))
   const concurrency = concurrencyOption(check, batch === undefined ? MAX_CONCURRENCY : MAX_BATCHES, 10)
   const least = concurrency * (batch?.maxSize ?? 1)
+  const keyOf = check.callback<KeyExtractor<InboxMessage>>('key') ?? messageId()
   return {
     source,
     name,
@@ -118,7 +121,11 @@ export function checkConsumerOptions(options: object): ConsumerSettings {
     deadLetters: deadLettersOption(check, options, { source, work, name }),
     dedup: dedupOption(check, propertyOf(options, 'dedup'), work),
     retentionMs: retentionOption(check, propertyOf(options, 'retentionMs')),
-    keyOf: check.callback<KeyExtractor<InboxMessage>>('key') ?? messageId(),
+    keyOf,
+    keyTextOf(message) {
+      const text = work.kind === 'inbox' ? work.inbox.keyTextOf?.(message) : undefined
+      return text ?? inboxKey(keyOf(message), name).text
+    },
     log: consumerLog(name, loggerOption(check, propertyOf(options, 'logger') as never)),
     signal: check.signal('signal'),
   }

@@ -73,6 +73,9 @@ export interface ConsumerEvents<M = InboxMessage> {
    * The source, the database, the dedup store or the publisher of dead letters cannot be reached or used. No message is at fault,
    * and no attempt is counted. `retryInMs` is `Infinity` when half of the room is taken by messages whose dead letters are refused
    * for good: the consumer does not work until it is started again.
+   *
+   * Also emitted when the connection of a transaction has ended although the server can be reached: its message is tried again, up to
+   * three times without counting an attempt.
    */
   unavailable: { readonly source: string; readonly error: unknown; readonly retryInMs: number }
   /** A message of this key is returned to the source, and later messages of the key may overtake it. */

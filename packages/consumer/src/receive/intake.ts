@@ -94,7 +94,8 @@ export class Intake {
     const deadLettered = (dead: DeadLettered): void =>
       log.events.emit('dead-lettered', { source: source.name, ...dead })
     const warned = (text: string): void => log.warned(text, 'source')
-    return source.open({ prefetch, failed, deadLettered, warned })
+    const lost = (delivery: Delivery): void => this.#held.lostUnseen(delivery)
+    return source.open({ prefetch, failed, deadLettered, lost, warned })
   }
 
   #receivesAgain(): void {

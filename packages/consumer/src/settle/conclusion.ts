@@ -1,4 +1,4 @@
-import type { RetryLaterError } from '@txbox/core'
+import { exponentialBackoff, type RetryLaterError } from '@txbox/core'
 import { usablePause } from '@txbox/core/internal'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import { isPermanent, isRetryLater, isStopped, isTimedOut } from '../errors/failure-kind.ts'
@@ -11,6 +11,14 @@ import { Retries, type Next } from './retries.ts'
 
 /** The delay in place of a wrong one, and after an error of the consumer's own work. */
 const FALLBACK_DELAY_MS = 1000
+
+/** How often a message is retried uncounted because its transaction has lost its connection, and the pauses before that. */
+const LOST_CONNECTIONS = 3
+const LOST_CONNECTION_PAUSES = exponentialBackoff({
+  minMs: 100,
+  maxMs: 3000,
+  attempts: LOST_CONNECTIONS + 1,
+})
 
 /**
  * Settles each delivery according to its verdict: accepts it, returns it to the source, makes it a dead letter, or keeps it for
@@ -55,7 +63,6 @@ export class Conclusion {
   }
 
   async refuse(held: HeldDelivery, error: unknown): Promise<void> {
-    held.begin()
     await this.#deadLetters.store(held, error)
   }
 
@@ -83,7 +90,7 @@ export class Conclusion {
   ): Promise<undefined> {
     this.#outage.succeeded(performance.now() - durationMs)
     if (!held.isSettled) await held.settle(this.#accept)
-    this.#held.remembered.forget(held.message)
+    if (held.isSettled) this.#held.remembered.forget(held.identity)
     // No object is made for nobody: this event occurs once for each message. Without a listener, a message that is too old
     // becomes a warning.
     if (this.#events.has('handled') || outcome === 'too-old')
@@ -92,7 +99,7 @@ export class Conclusion {
 
   async #failed(
     held: HeldDelivery,
-    { error, startedAt, isUnavailable, marks }: Extract<Verdict, { kind: 'failed' }>,
+    { error, startedAt, isUnavailable, isConnectionLost, marks }: Extract<Verdict, { kind: 'failed' }>,
   ): Promise<Next | undefined> {
     const { work, retry, localDelayMs, localRetries } = this.#settings
     if (work.kind === 'none' && work.atMostOnce && held.isSettled) {
@@ -115,14 +122,15 @@ export class Conclusion {
       if (this.#stopping.aborted) return this.retries.giveBack(held, { delayMs: 0, counted: false, error })
       return { pauseMs: retryInMs }
     }
+    if (isConnectionLost && held.lostConnections < LOST_CONNECTIONS) return this.#retryLost(held, error)
     if (isTimedOut(error)) held.report(error)
     if (isRetryLater(error) && error.retryAfterMs <= localDelayMs && held.localRetries < localRetries) {
       return this.#retryHere(held, error)
     }
-    if (held.deliveries >= retry.attempts) return void (await this.#deadLetters.store(held, error))
+    if (held.attempt >= retry.attempts) return void (await this.#deadLetters.store(held, error))
     const delayMs = isRetryLater(error)
       ? this.#usable(held, 'retryAfterMs of the error', () => error.retryAfterMs)
-      : this.#usable(held, 'delayMs of the retry policy', () => retry.delayMs(held.deliveries, Math.random))
+      : this.#usable(held, 'delayMs of the retry policy', () => retry.delayMs(held.attempt, Math.random))
     return this.retries.later(held, { delayMs, counted: true, error })
   }
 
@@ -134,6 +142,15 @@ export class Conclusion {
       insteadMs: FALLBACK_DELAY_MS,
       report: (error) => held.report(error),
     })
+  }
+
+  /** Retries uncounted after the transaction has lost its connection. Other messages go on, because the server can be reached. */
+  async #retryLost(held: HeldDelivery, error: unknown): Promise<Next | undefined> {
+    if (this.#stopping.aborted) return this.retries.giveBack(held, { delayMs: 0, counted: false, error })
+    held.lostConnections += 1
+    const retryInMs = LOST_CONNECTION_PAUSES.delayMs(held.lostConnections, Math.random)
+    this.#events.emit('unavailable', { source: held.source, error, retryInMs })
+    return { pauseMs: retryInMs }
   }
 
   /** Retries without a redelivery: the source is not informed. */

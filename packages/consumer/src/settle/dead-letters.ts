@@ -53,7 +53,7 @@ export class DeadLetters {
       await this.#heldUntilStop(held, keeping.refusedForGood)
       return false
     }
-    this.#held.remembered.forget(held.message)
+    this.#held.remembered.forget(held.identity)
     log.events.emit('dead-lettered', { ...held.about, error })
     return held.isSettled
   }
@@ -87,7 +87,7 @@ export class DeadLetters {
     const { deliveries } = held
     return this.#attempted(held, error, async () => {
       try {
-        await held.delivery.reject({ error, deliveries })
+        await held.delivery.reject({ error, deliveries, id: held.identity.id })
       } catch (failure) {
         const isForGood = isPermanent(failure)
         if (isForGood || isRefusedForNow(failure)) return { error: failure, isForGood }

@@ -59,6 +59,7 @@ export class Retries {
   async later(held: HeldDelivery, how: Return): Promise<Next | undefined> {
     const { source, holdMs } = this.#settings
     const { delayMs, counted, error } = how
+    if (counted) held.fail()
     this.#events.emit('retried', { ...held.about, error, delayMs, local: false })
     const { traits } = source
     const isOrdered = this.#isOrdered(held)
@@ -113,7 +114,12 @@ export class Retries {
   }
 
   return(held: HeldDelivery, how: Return): Promise<void> {
-    this.#held.remembered.remember(held.message, deliveriesOf(held, how))
+    const { identity, deliveries, lostConnections } = held
+    this.#held.remembered.returned(identity, {
+      deliveries: how.counted ? deliveries : deliveries - 1,
+      attempts: attemptsOf(held, how),
+      lostConnections,
+    })
     return held.settle((delivery) => delivery.retry({ ...how, stopping: this.#stopping.aborted }))
   }
 
@@ -167,10 +173,10 @@ export class Retries {
       await this.giveBack(held, how)
       return true
     }
-    if (!(await held.postpone({ ...how, deliveries: deliveriesOf(held, how) }))) return false
+    if (!(await held.postpone({ ...how, deliveries: attemptsOf(held, how) }))) return false
     if (this.#isOrdered(held)) this.#breakOrder(held)
-    // The source keeps the number of deliveries.
-    this.#held.remembered.forget(held.message)
+    // The source keeps the number of deliveries, and counts none that was lost.
+    this.#held.remembered.moved(held.identity, held.lostConnections)
     return true
   }
 
@@ -181,6 +187,6 @@ export class Retries {
 }
 
 /** The number of deliveries that count. */
-function deliveriesOf({ deliveries }: HeldDelivery, { counted }: Return): number {
-  return counted ? deliveries : deliveries - 1
+function attemptsOf({ attempt }: HeldDelivery, { counted }: Return): number {
+  return counted ? attempt : attempt - 1
 }

@@ -10,7 +10,7 @@ export function copyMessage<M>(message: M): M {
   try {
     return copyTree(message, { left: MOST_OBJECTS }) as M
   } catch {
-    // The message is larger or nested deeper than JSON that somebody writes, or has a cycle, or cannot be read.
+    // The message has too many objects, is nested deeper than the stack, has a cycle, or cannot be read.
   }
   try {
     return copyGraph(message) as M

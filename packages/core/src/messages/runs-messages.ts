@@ -1,3 +1,4 @@
+import type { Loss } from '../errors/lost-connection.ts'
 import type { AnyMessage } from './messages.ts'
 
 /** The delivery that a handler handles. */
@@ -29,6 +30,17 @@ export interface RunsMessagesOptions {
 /** What a consumer needs of an inbox: a handler that runs once for each message, in a transaction that commits with the claim. */
 export interface RunsMessages<Tx, M extends AnyMessage = AnyMessage> {
   readonly consumer: string
+  /**
+   * Returns the text of the message's key, without any access to the database.
+   *
+   * @throws {InvalidMessageError} for a message without a usable key, and whatever the key extractor throws.
+   */
+  keyTextOf?(message: M): string
+  /**
+   * Returns what was lost when `run` or `runBatch` rejected with this error: the connection of the transaction, in a statement of
+   * the handler or in COMMIT, or all connections. Never rejects. @default nothing is ever lost
+   */
+  lossOf?(error: unknown): Promise<Loss>
   /** Handles one message in a new transaction, and commits. Aborting `signal` rolls back. */
   run<N extends M, R>(
     message: N,

@@ -9,7 +9,7 @@ export function brokerVersion({ connection }: ChannelModel): string {
 /**
  * Returns whether the broker is RabbitMQ 4.3 or later. A quorum queue then puts a message that is returned by a nack back to its
  * place, and does not count the delivery; before, a queue without a delivery limit puts the message behind all others. And a
- * quorum queue can delay retries; before, it ignores the arguments for that.
+ * quorum queue can delay retries; before, it ignores the arguments for that. And it counts how often it has handed out a message.
  */
 export function isFrom43(model: ChannelModel): boolean {
   const [major = 0, minor = 0] = brokerVersion(model).split('.').map(Number)

@@ -1,10 +1,9 @@
-import { InvalidMessageError, type Delivery, type InboxMessage, type ReceivedMessage } from '@txbox/core'
+import type { Delivery, InboxMessage, ReceivedMessage } from '@txbox/core'
 import { LazyAbort } from '@txbox/core/internal'
 import type { ConsumeMessage } from 'amqplib'
 import type { DeadLetterExchange } from './dead-letter-exchange.ts'
-import { fromRabbitmq, identityOf } from './from-rabbitmq.ts'
-import { KEY_HEADER } from '../publish/outgoing-message.ts'
-import type { RestoredMessage } from './retried-message.ts'
+import { decoded, type ReadDelivery } from './delivery-reader.ts'
+import { identityOf } from './from-rabbitmq.ts'
 
 /**
  * How a delivery is settled on its channel. `ack-unanswered` does not wait until the broker has processed the settlement.
@@ -25,15 +24,7 @@ type Postponement = Parameters<NonNullable<Delivery['postpone']>>[0]
 export type WaitsElsewhere = (raw: ConsumeMessage, how: Postponement) => Promise<Acknowledgement | undefined>
 type Rejection = Parameters<Delivery['reject']>[0]
 
-/**
- * The header in which a quorum queue counts the earlier deliveries of a message. On a first delivery, the header comes from
- * the producer or from another queue, because a dead letter keeps the header when it is published again.
- */
-const COUNT_HEADER = 'x-delivery-count'
-
 interface DeliveryHow<P> {
-  /** Whether the queue counts deliveries, and so sets the header with the count. */
-  readonly isCounted: boolean
   readonly settle: (delivery: BrokerDelivery<P>, how: Acknowledgement) => Promise<void>
   /** Lets the message wait for a retry outside of its queue. */
   readonly waitsElsewhere: WaitsElsewhere
@@ -47,6 +38,9 @@ export class BrokerDelivery<P> implements Delivery<P> {
   readonly undecodable?: unknown
   readonly key: string | undefined
   readonly deliveries: number
+  readonly isCounted: boolean | undefined
+  /** The id of the message as it was received: a handler may change its message. */
+  readonly #id: string
   readonly #raw: ConsumeMessage
   readonly #lost = new LazyAbort()
   readonly #waitsElsewhere: WaitsElsewhere
@@ -54,33 +48,33 @@ export class BrokerDelivery<P> implements Delivery<P> {
   readonly #deadLetters: DeadLetterExchange | undefined
   #settled: Promise<void> | undefined
 
-  constructor({ raw, earlierDeliveries }: RestoredMessage, how: DeliveryHow<P>) {
+  /** @param raw the message as it was received first, before any retry in another queue. */
+  constructor(
+    raw: ConsumeMessage,
+    { message, undecodable, key, deliveries, isCounted }: ReadDelivery<P>,
+    how: DeliveryHow<P>,
+  ) {
     this.#raw = raw
     this.#settle = how.settle
     this.#waitsElsewhere = how.waitsElsewhere
     this.#deadLetters = how.deadLetters
-    try {
-      this.message = withOwnBytes(fromRabbitmq<P>(raw))
-    } catch (error) {
-      this.message = readable<P>(raw)
-      this.undecodable = error ?? new InvalidMessageError('The delivery cannot be decoded.')
-    }
-    const headers = raw.properties.headers ?? {}
-    const key: unknown = headers[KEY_HEADER]
-    this.key = typeof key === 'string' && key !== '' ? key : undefined
-    const earlier = how.isCounted ? countOf(headers[COUNT_HEADER]) : 0
-    this.deliveries = earlierDeliveries + (raw.fields.redelivered ? Math.max(2, earlier + 1) : 1)
+    this.message = message
+    this.#id = message.id
+    this.undecodable = undecodable
+    this.key = key
+    this.deliveries = deliveries
+    this.isCounted = isCounted
   }
 
   /** Created lazily, because few messages become dead letters. */
   get body(): ReceivedMessage {
     const { content, properties } = this.#raw
-    const { id, ...identity } = identityOf(properties)
+    const { id: _, ...identity } = identityOf(properties)
     const contentType = textOf(properties.contentType)
     const contentEncoding = textOf(properties.contentEncoding)
     return {
-      id: id ?? '',
       ...identity,
+      id: this.#id,
       bytes: content,
       ...(contentType === undefined ? {} : { contentType }),
       ...(contentEncoding === undefined ? {} : { contentEncoding }),
@@ -96,7 +90,7 @@ export class BrokerDelivery<P> implements Delivery<P> {
   }
 
   decodeAgain(): InboxMessage<P> {
-    return withOwnBytes(fromRabbitmq<P>(this.#raw))
+    return decoded<P>(this.#raw, this.#id)
   }
 
   /** Counts the deliveries of the channel. */
@@ -144,25 +138,6 @@ export class BrokerDelivery<P> implements Delivery<P> {
     this.#settled ??= this.#settle(this, how)
     return this.#settled
   }
-}
-
-/** @returns 0 if the header is not a positive whole number. */
-function countOf(header: unknown): number {
-  const earlier = Number(header)
-  return Number.isSafeInteger(earlier) && earlier > 0 ? earlier : 0
-}
-
-/** Copies a payload of bytes, so that a handler that changes it does not change what was received. */
-function withOwnBytes<P>(message: InboxMessage<P>): InboxMessage<P> {
-  const { payload } = message
-  return payload instanceof Uint8Array ? { ...message, payload: payload.slice() as P & Uint8Array } : message
-}
-
-/** Reads the readable parts of a delivery that cannot be decoded. The payload is the body as it was received. */
-function readable<P>({ content, properties }: ConsumeMessage): InboxMessage<P> {
-  const { id, ...identity } = identityOf(properties)
-  const payload: unknown = new Uint8Array(content.buffer, content.byteOffset, content.byteLength)
-  return { id: id ?? '', ...identity, payload: payload as P }
 }
 
 function textOf(value: unknown): string | undefined {

@@ -3,6 +3,7 @@ import { unlessAborted, within } from '@txbox/core/internal'
 import type { Channel, ChannelModel, ConsumeMessage } from 'amqplib'
 import { BrokerDelivery, type Acknowledgement, type WaitsElsewhere } from './broker-delivery.ts'
 import type { DeadLetterExchange } from './dead-letter-exchange.ts'
+import type { DeliveryReader } from './delivery-reader.ts'
 import type { SourcePublishing } from './source-publishing.ts'
 import { GatheredWrites } from '../connection/gathered-writes.ts'
 import { reasonOf } from '../connection/reason-of.ts'
@@ -14,16 +15,18 @@ import { Subscription } from './subscription.ts'
 const CLOSE_TIMEOUT_MS = 2000
 
 /** What a channel knows about its queue, and what it needs. */
-export interface ConsumingSettings {
+export interface ConsumingSettings<P> {
   /** The queue and the broker, in error messages. */
   readonly name: string
   readonly prefetch: number
-  readonly isCounted: boolean
+  readonly reader: DeliveryReader
   /** Whether the queue is known to have no single active consumer: several consumers receive at the same time. */
   readonly isShared: boolean
   /** Whether a delivery that is returned by a nack keeps its place in the queue. */
   readonly nackKeepsPlace: boolean
   readonly failed: (error: unknown) => void
+  /** Called for each delivery that is lost before `receive` has returned it. */
+  readonly lost?: ((delivery: Delivery<P>) => void) | undefined
   readonly lifetime: AbortController
   readonly publishing: SourcePublishing
   readonly deadLetters: DeadLetterExchange | undefined
@@ -39,7 +42,7 @@ export interface ConsumingSettings {
 export class ConsumingChannel<P> implements OpenSource<P> {
   readonly #model: ChannelModel
   readonly #channel: Channel
-  readonly #how: ConsumingSettings
+  readonly #how: ConsumingSettings<P>
   readonly #writes: GatheredWrites
   readonly #waitsElsewhere: WaitsElsewhere
   /** The deliveries that `receive` has not returned yet. The broker sends no more deliveries than the prefetch. */
@@ -59,7 +62,7 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   #isClosing = false
   #answer: Promise<void> | undefined
 
-  constructor(model: ChannelModel, channel: Channel, how: ConsumingSettings) {
+  constructor(model: ChannelModel, channel: Channel, how: ConsumingSettings<P>) {
     this.#model = model
     this.#channel = channel
     this.#how = how
@@ -185,8 +188,8 @@ export class ConsumingChannel<P> implements OpenSource<P> {
       return
     }
     const restored = restoredMessage(raw, this.#how.retryQueues.has)
-    const delivery = new BrokerDelivery<P>(restored, {
-      isCounted: this.#how.isCounted,
+    const contents = this.#how.reader.read<P>(restored.raw, restored.earlierDeliveries)
+    const delivery = new BrokerDelivery<P>(restored.raw, contents, {
       settle: (one, how) => this.#settle(one, how),
       waitsElsewhere: this.#waitsElsewhere,
       deadLetters: this.#how.deadLetters,
@@ -295,6 +298,7 @@ export class ConsumingChannel<P> implements OpenSource<P> {
     this.#failure = new BrokerUnavailableError(`The connection to ${this.#how.name} broke: ${why}.`, {
       cause,
     })
+    if (!this.#isClosing) for (const delivery of this.#buffer) this.#how.lost?.(delivery)
     this.#lose(this.#failure)
     this.#how.publishing.close()
     this.#wake.resolve()

@@ -5,6 +5,8 @@ import { brokerAddress } from '../connection/broker-address.ts'
 import { connectBroker, type ConnectSettings } from '../connection/connect-broker.ts'
 import { ConsumingChannel, type ConsumingSettings } from './consuming-channel.ts'
 import { DeadLetterExchange } from './dead-letter-exchange.ts'
+import { DeliveryCounts } from './delivery-counts.ts'
+import { DeliveryReader, type DeliveryFunctions, type RabbitmqSourceDelivery } from './delivery-reader.ts'
 import { QueueDeclaration, type RabbitmqQueueDeclaration } from './queue-declaration.ts'
 import { refusedSubscription } from './refused-subscription.ts'
 import { RetryQueues } from './retry-queues.ts'
@@ -33,12 +35,30 @@ export interface RabbitmqSourceOptions {
    */
   keepsRejected?: boolean | undefined
   /**
-   * Whether this is a quorum queue, which counts deliveries. Otherwise a count in a message is not read: it comes from the
-   * producer, or from a quorum queue that had the message before.
+   * Whether the queue counts deliveries, so that a message that crashes its process eventually becomes a dead letter. Only a
+   * quorum queue does. Without this option and without `declare`, the deliveries show it: from RabbitMQ 4.3, `x-delivery-count`
+   * is believed up to `x-acquired-count`; before, `x-delivery-count` is believed on a redelivered message, until a redelivered
+   * message comes without this header, or a message comes with this header at its first delivery. `false`: counts are not
+   * believed.
    *
-   * @default whether `declare` has the type `'quorum'`
+   * @default according to `declare.type`; without `declare`, as the deliveries show
    */
   countsDeliveries?: boolean | undefined
+  /**
+   * Returns the id of a message, for producers that set no `message-id`. `undefined`: the message has no id. Then the key of
+   * the message stands in, as the option `key` of the inbox (without an inbox, of the consumer) extracts it; if there is no such
+   * key, the message becomes a dead letter. An error that the function throws makes the message a dead letter.
+   *
+   * @default the property `message-id`
+   */
+  id?: ((delivery: RabbitmqSourceDelivery) => string | undefined) | undefined
+  /**
+   * Returns the ordering key of a message. `undefined`: the message has no order. An error that the function throws makes the
+   * message a dead letter.
+   *
+   * @default the header `txbox-key`, as `rabbitmqPublisher` writes it
+   */
+  key?: ((delivery: RabbitmqSourceDelivery) => string | undefined) | undefined
   /**
    * Whether the queue has a single active consumer. The consumer then never gives up the order of a key for a retry.
    *
@@ -50,8 +70,8 @@ export interface RabbitmqSourceOptions {
 }
 
 /**
- * Receives deliveries from a RabbitMQ queue. Messages are converted as by `fromRabbitmq`; the ordering key is the header
- * `txbox-key`, as `rabbitmqPublisher` writes it.
+ * Receives deliveries from a RabbitMQ queue. Messages are converted as by `fromRabbitmq`, except that a message may have no id;
+ * the ordering key is the header `txbox-key`, as `rabbitmqPublisher` writes it.
  *
  * A consumer holds deliveries that wait for a retry, and at most half of its `prefetch`. Beyond it, and for longer delays than its
  * `holdMs`, a message waits in a retry queue, `<queue>.txbox-retry-<seconds>`, which is declared when it is first needed. The user
@@ -70,6 +90,8 @@ export function rabbitmqSource<P = unknown>(options: RabbitmqSourceOptions): Sou
     'declare',
     'keepsRejected',
     'countsDeliveries',
+    'id',
+    'key',
     'singleActiveConsumer',
     'connectTimeoutMs',
   )
@@ -81,10 +103,16 @@ export function rabbitmqSource<P = unknown>(options: RabbitmqSourceOptions): Sou
     tls: tlsSettings(check, options.tls),
     connectTimeoutMs: check.milliseconds('connectTimeoutMs', { min: 10, max: 3_600_000, default: 10_000 }),
   }
-  const countsDeliveries = check.flag('countsDeliveries', declared?.isQuorum === true)
-  return new RabbitmqSource<P>(settings, queue, declared, {
+  const isQuorum =
+    options.countsDeliveries === undefined ? declared?.isQuorum : check.flag('countsDeliveries', false)
+  const functions: DeliveryFunctions = { id: check.callback('id'), key: check.callback('key') }
+  const reader = new DeliveryReader(
+    functions,
+    new DeliveryCounts({ queue, broker: settings.address.name, isQuorum }),
+  )
+  return new RabbitmqSource<P>(settings, queue, declared, reader, {
     delays: false,
-    countsDeliveries,
+    countsDeliveries: isQuorum ?? 'per-delivery',
     keepsRejected: check.flag('keepsRejected', declared?.deadLetterExchange !== undefined),
     ordersKeys: false,
     settlesInTransaction: false,
@@ -99,26 +127,26 @@ class RabbitmqSource<P> implements Source<P> {
   readonly #settings: ConnectSettings
   readonly #queue: string
   readonly #declared: QueueDeclaration | undefined
+  /** Keeps what the queue has shown about its counts, also when the source is opened again. */
+  readonly #reader: DeliveryReader
   readonly #warned = new Set<string>()
 
   constructor(
     settings: ConnectSettings,
     queue: string,
     declared: QueueDeclaration | undefined,
+    reader: DeliveryReader,
     traits: SourceTraits,
   ) {
     this.#settings = settings
     this.#queue = queue
     this.#declared = declared
+    this.#reader = reader
     this.traits = traits
     this.name = `rabbitmq ${oneLine(queue)}`
   }
 
-  async open(how: {
-    prefetch: number
-    failed: (error: unknown) => void
-    warned?: ((text: string) => void) | undefined
-  }): Promise<OpenSource<P>> {
+  async open(how: Parameters<Source<P>['open']>[0]): Promise<OpenSource<P>> {
     const lifetime = new AbortController()
     const { address } = this.#settings
     const name = `queue '${oneLine(this.#queue)}' of RabbitMQ at ${address.name}`
@@ -129,12 +157,13 @@ class RabbitmqSource<P> implements Source<P> {
     return connectBroker(this.#settings, lifetime, socket, async (model) => {
       // A failure while the queue is prepared rejects the calls below, too.
       model.on('error', () => undefined)
+      this.#reader.counts.hasAcquiredCounts = isFrom43(model)
       const channel = await model.createChannel()
       channel.on('error', () => undefined)
       try {
         return await this.#subscribe(model, channel, {
           ...how,
-          isCounted: this.traits.countsDeliveries,
+          reader: this.#reader,
           delaysFailed: this.#declared?.delaysFailed === true,
           retryQueues: new RetryQueues({
             ...{ queue: this.#queue, user: this.#settings.address.user, model, publishing },
@@ -162,7 +191,7 @@ class RabbitmqSource<P> implements Source<P> {
     })
   }
 
-  async #subscribe(model: ChannelModel, channel: Channel, how: ConsumingSettings): Promise<OpenSource<P>> {
+  async #subscribe(model: ChannelModel, channel: Channel, how: ConsumingSettings<P>): Promise<OpenSource<P>> {
     await this.#declared?.declare(model, channel, this.#queue)
     const open = new ConsumingChannel<P>(model, channel, how)
     await open.consume(this.#queue)
