@@ -9,9 +9,10 @@ import type {
   StatusFigures,
   StuckKey,
 } from '@txbox/core/ports'
+import { SchemaError } from '@txbox/core'
 import { allowedFindings, unanswered, within } from '@txbox/core/internal'
 import { translatingErrors, type DatabaseErrors } from '../../errors/database-errors.ts'
-import { revisionFinding } from './findings.ts'
+import { orDropped, revisionFinding } from './findings.ts'
 import type { Row, RowReader } from '../row-reader.ts'
 
 /** Short, because a user waits for the answer or the error. */
@@ -227,7 +228,12 @@ export class SqlInspectionStore<V> implements InspectionStore {
       ),
     ])
     if (revision.some(({ verdict }) => verdict === 'problem')) return [...server, ...revision]
-    const tables = await allowedFindings('tables', () => tableFindings(run, longTransactionMs))
+    const tables = await allowedFindings('tables', () =>
+      orDropped(async () => {
+        await this.lag()
+        return tableFindings(run, longTransactionMs)
+      }),
+    )
     return [...server, ...revision, ...tables]
   }
 
@@ -235,7 +241,15 @@ export class SqlInspectionStore<V> implements InspectionStore {
     const { errors } = this.#database
     const query = (): ReturnType<InspectedDatabase<V>['query']> =>
       this.#database.query(text, values, STATEMENT_TIMEOUT_MS)
-    return (await translatingErrors(errors, doing, query)).rows
+    try {
+      return (await query()).rows
+    } catch (error) {
+      const translated = errors.translate(error, doing)
+      if (!(translated instanceof SchemaError)) throw translated
+      // If the table of migrations is left, the error says that the tables were dropped.
+      await this.#database.checkRevision(STATEMENT_TIMEOUT_MS).catch(() => undefined)
+      throw errors.translate(error, doing)
+    }
   }
 
   #bounded(row: Row | undefined, name: string, limit = COUNT_LIMIT): BoundedCount {
