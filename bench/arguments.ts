@@ -11,12 +11,13 @@ export const SUITE_NAMES = [
   'gc',
   'queue',
   'consumer',
+  'retries',
   'handles',
 ] as const
 export type SuiteName = (typeof SUITE_NAMES)[number]
 
 /** These run only when they are named. */
-const ONLY_NAMED: ReadonlySet<SuiteName> = new Set<SuiteName>(['consumer', 'handles', 'queue'])
+const ONLY_NAMED: ReadonlySet<SuiteName> = new Set<SuiteName>(['consumer', 'handles', 'queue', 'retries'])
 
 export const DATABASE_NAMES = ['postgres', 'mysql', 'mariadb'] as const
 export type DatabaseName = (typeof DATABASE_NAMES)[number]
@@ -33,7 +34,7 @@ export interface BenchOptions {
 
 export const USAGE = `npm run bench -- [${SUITE_NAMES.join('|')} …] [--database NAME] [--rounds N] [--seconds N] [--full]
 
-  consumer, handles and queue run only when they are named.
+  consumer, handles, queue and retries run only when they are named.
 
   --database    ${DATABASE_NAMES.join(', ')} (default ${DATABASE_NAMES[0]})
   --rounds N    rounds of A B A B …, 1 to 100; medians want 5 or more (default 7)

@@ -53,6 +53,17 @@ const pages = readdirSync(path.join(path.dirname(import.meta.dirname), FOLDER))
   .filter((name) => !OTHER_PAGES.has(name))
   .map((name) => ({ name, program: `with-${name}.ts`, blocks: blocksOf(`${FOLDER}/${name}.md`) }))
 
+/** The programs of the page about versions, in the folders of their libraries. They share its table. */
+const VERSIONING = 'docs/versioning.md'
+const versioned = blocksOf(VERSIONING)
+  .filter(({ file }) => file !== undefined)
+  .map((block) => ({
+    name: /^versioned-(.+)\.ts$/.exec(block.file)[1],
+    program: block.file,
+    blocks: [block],
+  }))
+const articles = blocksOf(VERSIONING).find(({ language }) => language === 'sql').code
+
 /** The files that several programs import. */
 const shared = blocksOf(`${FOLDER}/sql-transaction.md`)
 const schema = readFileSync(path.join(path.dirname(import.meta.dirname), FOLDER, 'schema.prisma'), 'utf8')
@@ -70,7 +81,7 @@ const tables = preparation.find(({ language }) => language === 'sql').code
 export async function installLibraries(project) {
   const names = [
     ...commands.filter((line) => line !== migrateCommand && line !== initCommand),
-    ...pages.flatMap(({ name }) => installsOf(`${FOLDER}/${name}.md`)),
+    ...[...pages.map(({ name }) => `${FOLDER}/${name}.md`), VERSIONING].flatMap(installsOf),
   ].flatMap((line) => {
     const [, packages] = /^npm install (?:--save-dev )?(.+)$/.exec(line) ?? []
     if (packages === undefined) throw new Error(`Say in scripts/library-pages.mjs how to run '${line}'.`)
@@ -86,6 +97,9 @@ export async function installLibraries(project) {
 
 export async function runLibraryPages(project, env) {
   for (const page of pages) save(project, page)
+  for (const { name, program, blocks } of versioned) {
+    writeFileSync(path.join(project, name, program), blocks[0].code)
+  }
   const servers = {}
   for (const [engine, kind] of Object.entries({
     postgres: postgresServer,
@@ -104,13 +118,18 @@ export async function runLibraryPages(project, env) {
   for (const page of ['prisma', 'prisma-mysql']) {
     await run('npx', ['prisma', 'generate'], path.join(project, page), prisma)
   }
-  const plain = pages.filter(({ name }) => name !== 'nestjs').map(({ name, program }) => `${name}/${program}`)
+  const plain = [...pages.filter(({ name }) => name !== 'nestjs'), ...versioned].map(
+    ({ name, program }) => `${name}/${program}`,
+  )
   await inLanes([
     () => run('npx', ['tsc', ...COMPILER, ...NODE_RUNS_IT, ...plain], project, env),
     () => run('npx', ['tsc', ...COMPILER, ...NEST, 'with-nestjs.ts'], path.join(project, 'nestjs'), env),
   ])
-  say(`${pages.length} programs of the libraries compile`)
-  await inLanes(pages.map((page) => () => runPage(page, project, env, { servers, bridge })))
+  say(`${pages.length + versioned.length} programs of the libraries compile`)
+  await inLanes([
+    ...pages.map((page) => () => runPage(page, project, env, { servers, bridge })),
+    ...versioned.map((page) => () => runVersioned(page, project, env, servers.postgres)),
+  ])
 }
 
 /** Each page has its own folder, whose programs find the libraries in the folder above. */
@@ -155,6 +174,18 @@ async function runPage(page, project, env, { servers, bridge }) {
     const left = JSON.stringify(await onServer(engine, database.url, (query) => leftIn(engine, query)))
     if (left !== LEFT_BEHIND)
       throw new Error(`${page.program} left ${left} in the database instead of ${LEFT_BEHIND}.`)
+  } finally {
+    await database.drop()
+  }
+  say(page.program)
+}
+
+/** These programs need no tables of txbox. */
+async function runVersioned(page, project, env, server) {
+  const database = await createPostgresDatabase(server)
+  try {
+    await onServer('postgres', database.url, (query) => query(articles))
+    await runProgram(page, path.join(project, page.name), { ...env, DATABASE_URL: database.url }, [])
   } finally {
     await database.drop()
   }

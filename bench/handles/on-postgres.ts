@@ -59,7 +59,7 @@ async function librariesOf(names: readonly string[], reachesDriver: boolean): Pr
   return libraries
 }
 
-const PG: BenchLibrary = {
+export const PG: BenchLibrary = {
   name: 'pg',
   driver: 'pg',
   rootFor: 'all',
@@ -78,7 +78,7 @@ const PG: BenchLibrary = {
   exec: async (tx, text, parameters) => (await (tx as PoolClient).query(text, [...parameters])).rows as never,
 }
 
-const KYSELY: BenchLibrary = {
+export const KYSELY: BenchLibrary = {
   name: 'Kysely',
   driver: 'kysely',
   rootFor: 'all',

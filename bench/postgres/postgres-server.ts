@@ -10,6 +10,7 @@ import { latencySuite } from './latency-suite.ts'
 import { postgresPublishSuite } from './publish-suite.ts'
 import { queueSuite } from './queue-suite.ts'
 import { consumerSuite } from './consumer-suite.ts'
+import { retriesSuite } from './retries-suite.ts'
 import { rabbitmqSuite } from './rabbitmq-suite.ts'
 import { relaySuite } from './relay-suite.ts'
 import { versioningSuite } from './versioning-suite.ts'
@@ -34,6 +35,7 @@ export async function postgresServer(): Promise<BenchServer> {
         gcSuite(database),
         queueSuite(database),
         consumerSuite(database),
+        retriesSuite(),
         handlesSuite(() => handlesOnPostgres(database)),
       ],
       dispose: () => database.drop(),

@@ -2,7 +2,10 @@ import { interleavedRates } from '../measure/interleaved-rates.ts'
 import { ratioOf } from '../measure/statistics.ts'
 import { formatRates, ratesBeside, type VariantTitle } from '../report/rates-table.ts'
 import type { Suite } from '../suite.ts'
+import { KYSELY, PG } from '../handles/on-postgres.ts'
+import { importLibrary } from '../../test/libraries/library-under-test.ts'
 import type { BenchDatabase } from './bench-database.ts'
+import { measureLibraries } from './versioning-libraries.ts'
 import {
   VERSIONING_VARIANTS,
   schemaOf,
@@ -16,6 +19,9 @@ const TITLES: Record<VersioningVariantName, VariantTitle<VersioningVariantName>>
   versioned: { title: 'updateVersioned', byHand: 'bare' },
   onRoot: { title: 'updateVersioned on a root', byHand: 'bare' },
 }
+
+/** Of the libraries that reach the driver's connection, and those that hide it. */
+const LIBRARIES = ['drizzle', 'typeorm', 'prisma', 'postgres-js'] as const
 
 /**
  * Compares `updateVersioned` with the same UPDATE by bare Kysely, each in a transaction, since a write to several rows must
@@ -44,8 +50,12 @@ export function versioningSuite(database: BenchDatabase): Suite {
       for (const name of names) {
         await assertWorkDone(pool, schemaOf(name), { credits: measured[name].transactions })
       }
-      await database.close(pool)
       console.log(formatRates<VersioningVariantName>(TITLES, measured))
+      console.log('\nthe same through every library, beside the same UPDATE by hand')
+      const libraries = [PG, KYSELY]
+      for (const name of LIBRARIES) libraries.push(await importLibrary(name, 'postgres'))
+      const targets = await measureLibraries(database.url, pool, libraries, options)
+      await database.close(pool)
       const [versioned, bare] = [measured.versioned.perRound, measured.bare.perRound]
       return [
         {
@@ -54,6 +64,7 @@ export function versioningSuite(database: BenchDatabase): Suite {
           ratio: ratioOf(bare, versioned),
           figures: ratesBeside(versioned, 'bare', bare),
         },
+        ...targets,
       ]
     },
   }

@@ -182,7 +182,7 @@ with woken as (
   update \${queue} as q
   set due_at = pg_catalog.clock_timestamp()
   from \${queue} as s
-  where s.place = $1::bigint and s.receipt = $2::uuid and s.due_at > pg_catalog.clock_timestamp() and q.due_at is null
+  where s.place = $2::bigint and s.receipt = $3::uuid and s.due_at > pg_catalog.clock_timestamp() and q.due_at is null
     and q.place = (
       select f.place from \${queue} as f
       where f.topic = s.topic and f.shard = s.shard and f.order_key = s.order_key and f.place > s.place
@@ -218,10 +218,10 @@ where q.place = ? and q.due_at is null\`,
       {
         package: 'mysql',
         file: 'queue-store.js',
-        find: `return (await run(one(pairs), [places])).affected > 0 ? receipts : [];`,
+        find: `return (await run(one(pairs), [places, queue])).affected > 0 ? receipts : [];`,
         replace: `{
-            const [next] = (await run(this.#sql.next(pairs), [places])).rows;
-            if ((await run(one(pairs), [places])).affected === 0) return [];
+            const [next] = (await run(this.#sql.next(pairs), [places, queue])).rows;
+            if ((await run(one(pairs), [places, queue])).affected === 0) return [];
             if (next?.place != null) await run(this.#sql.wake, [BigInt(next.place)]);
             return receipts;
         }`,
@@ -229,14 +229,14 @@ where q.place = ? and q.due_at is null\`,
       {
         package: 'mysql',
         file: 'queue-store.js',
-        find: `const { affected } = await run(held(found.pairs), [found.places]);`,
+        find: `const { affected } = await run(held(found.pairs), [found.places, queue]);`,
         replace: `const nexts = [];
         for (const receipt of valid) {
             const one = pairsOf(pair, [receipt]);
-            const [next] = (await run(this.#sql.next(one.pairs), [one.places])).rows;
+            const [next] = (await run(this.#sql.next(one.pairs), [one.places, queue])).rows;
             if (next?.place != null) nexts.push(BigInt(next.place));
         }
-        const { affected } = await run(held(found.pairs), [found.places]);
+        const { affected } = await run(held(found.pairs), [found.places, queue]);
         for (const place of nexts) await run(this.#sql.wake, [place]);`,
       },
     ],

@@ -33,8 +33,16 @@ export interface ChaosBroker {
   limitQueue(queue: string, on: boolean): Promise<void>
   /** Takes the bindings of all exchanges away, so that nothing can be routed, and later restores them. */
   removeBindings(on: boolean): Promise<void>
+  /** Creates a user with these permissions, each a pattern of names. @returns the user's address, without the proxy */
+  addUser(name: string, permissions: BrokerPermissions): Promise<string>
   /** Ends the broker and removes its data. */
   stop(): Promise<void>
+}
+
+export interface BrokerPermissions {
+  readonly configure: string
+  readonly write: string
+  readonly read: string
 }
 
 /**
@@ -155,6 +163,15 @@ class RabbitmqNode implements ChaosBroker {
       }
       this.#removed = on ? [...this.#removed, ...bindings] : []
     })
+  }
+
+  async addUser(name: string, { configure, write, read }: BrokerPermissions): Promise<string> {
+    await this.#control(['add_user', name, 'secret'])
+    await this.#control(['set_permissions', name, configure, write, read])
+    const url = new URL(this.directUrl)
+    url.username = name
+    url.password = 'secret'
+    return url.href
   }
 
   async stop(): Promise<void> {

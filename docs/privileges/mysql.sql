@@ -52,22 +52,24 @@ grant select, update on txbox_leases to txbox_gc;
 --   grant select (payload, headers) on txbox_parked to 'alice'@'%'; (and on txbox_queue)
 grant select (place, created_at, due_at, dead_at, deliver_at, attempts, shard, order_key, id, topic, `key`, type,
   content_type, correlation_id, error, errors) on txbox_parked to txbox_operator;
-grant update (due_at, dead_at, attempts, order_key) on txbox_parked to txbox_operator;
+grant update (due_at, dead_at, redriven_at, attempts, order_key) on txbox_parked to txbox_operator;
 grant delete on txbox_parked to txbox_operator;
 grant select (place, created_at, due_at, dead_at, deliver_at, attempts, timeouts, shard, receipt, topic, order_key, id, `key`,
   type, content_type, correlation_id, error, errors) on txbox_queue to txbox_operator;
-grant update (due_at, dead_at, attempts, timeouts, receipt, order_key) on txbox_queue to txbox_operator;
+grant update (due_at, dead_at, redriven_at, attempts, timeouts, receipt, order_key) on txbox_queue to txbox_operator;
 grant delete on txbox_queue to txbox_operator;
 grant select, insert on txbox_redrives to txbox_operator;
+-- Whether a queue exists.
+grant select (name) on txbox_leases to txbox_operator;
 
 -- txbox status, txbox doctor. With PROCESS, which only an administrator can grant, doctor also shows which transaction keeps
 -- deleted rows from being purged: grant process on *.* to txbox_viewer;
 grant select (consumer, `key`, processed_at, expires_at, correlation_id) on txbox_inbox to txbox_viewer;
 grant select (seq, created_at, shard, id, topic, `key`, type, content_type, correlation_id) on txbox_outbox to txbox_viewer;
-grant select (place, created_at, due_at, dead_at, deliver_at, attempts, shard, order_key, id, topic, `key`, type,
-  content_type, correlation_id, error, errors) on txbox_parked to txbox_viewer;
-grant select (place, created_at, due_at, dead_at, deliver_at, attempts, timeouts, shard, receipt, flight, topic, order_key, id,
-  `key`, type, content_type, correlation_id, error, errors) on txbox_queue to txbox_viewer;
+grant select (place, created_at, due_at, dead_at, deliver_at, redriven_at, due_since, attempts, shard, order_key, id, topic,
+  `key`, type, content_type, correlation_id, error, errors) on txbox_parked to txbox_viewer;
+grant select (place, created_at, due_at, dead_at, deliver_at, redriven_at, due_since, attempts, timeouts, shard, receipt,
+  flight, topic, order_key, id, `key`, type, content_type, correlation_id, error, errors) on txbox_queue to txbox_viewer;
 grant select on txbox_leases to txbox_viewer;
 grant select on txbox_key_locks to txbox_viewer;
 grant select on txbox_collections to txbox_viewer;

@@ -55,19 +55,21 @@ revoke select on txbox.inbox, txbox.outbox, txbox.parked from txbox_viewer;
 --   grant select (payload, headers) on txbox.parked, txbox.queue to alice;
 grant select (place, created_at, due_at, dead_at, deliver_at, attempts, shard, order_key, id, topic, key, type,
   content_type, correlation_id, error, errors) on txbox.parked to txbox_operator;
-grant update (due_at, dead_at, attempts, order_key), delete on txbox.parked to txbox_operator;
+grant update (due_at, dead_at, redriven_at, attempts, order_key), delete on txbox.parked to txbox_operator;
 grant select (place, created_at, due_at, dead_at, deliver_at, attempts, timeouts, shard, receipt, topic, order_key, id, key,
   type, content_type, correlation_id, error, errors) on txbox.queue to txbox_operator;
-grant update (due_at, dead_at, attempts, timeouts, receipt, order_key), delete on txbox.queue to txbox_operator;
+grant update (due_at, dead_at, redriven_at, attempts, timeouts, receipt, order_key), delete on txbox.queue to txbox_operator;
 grant select, insert on txbox.redrives to txbox_operator;
+-- Whether a queue exists.
+grant select (name) on txbox.leases to txbox_operator;
 
 -- txbox status, txbox doctor. For a member of pg_monitor, doctor also shows which connection holds back the vacuum horizon.
 grant select (consumer, key, processed_at, expires_at, correlation_id) on txbox.inbox to txbox_viewer;
 grant select (seq, created_at, shard, id, topic, key, type, content_type, correlation_id) on txbox.outbox to txbox_viewer;
-grant select (place, created_at, due_at, dead_at, deliver_at, attempts, shard, order_key, id, topic, key, type,
-  content_type, correlation_id, error, errors) on txbox.parked to txbox_viewer;
-grant select (place, created_at, due_at, dead_at, deliver_at, attempts, timeouts, shard, receipt, topic, order_key, id, key,
-  type, content_type, correlation_id, error, errors) on txbox.queue to txbox_viewer;
+grant select (place, created_at, due_at, dead_at, deliver_at, redriven_at, attempts, shard, order_key, id, topic, key,
+  type, content_type, correlation_id, error, errors) on txbox.parked to txbox_viewer;
+grant select (place, created_at, due_at, dead_at, deliver_at, redriven_at, attempts, timeouts, shard, receipt, topic,
+  order_key, id, key, type, content_type, correlation_id, error, errors) on txbox.queue to txbox_viewer;
 grant select on txbox.leases, txbox.collections to txbox_viewer;
 
 -- The server cancels statements that txbox has given up, so that a locked table does not fill the server with waiting

@@ -61,7 +61,6 @@ async function settleInEveryWay(relay: StoreUnderTest): Promise<void> {
 }
 
 test.each([
-  ['the character set binary', { charset: 'binary' }, undefined],
   ['safe updates', {}, 'set session sql_safe_updates = 1'],
   [
     'a strict mode of names and values',

@@ -328,9 +328,7 @@ onEachKind(target, (kind) => {
       const transaction = await root.begin()
       const session = (await ports.bind(transaction.tx)) as MysqlSession
       session.server = { ...session.server, maxStatementBytes: 3000 }
-      const claimed = ports.inbox
-        .claimBatch(session, claims)
-        .catch((error: unknown) => error)
+      const claimed = ports.inbox.claimBatch(session, claims).catch((error: unknown) => error)
       const ended = target.exec(transaction.tx, 'commit')
       const outcome = await claimed
       await ended

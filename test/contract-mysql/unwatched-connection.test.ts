@@ -60,3 +60,13 @@ test('outside a transaction such a connection is refused, and the claim is delet
   )
   expect([subject.calls, await subject.claimedKeys()]).toEqual([0, []])
 })
+
+test('outside a transaction the renewal of an expired claim is refused, too, and the claim is deleted', async () => {
+  const subject = new InboxUnderTest(target, root)
+  await subject.process({ id: 'x' })
+  await target.expire(subject.consumer)
+  const { tx } = await begin()
+  await target.exec(tx, 'commit')
+  await expect(subject.inbox.process(tx, { id: 'x' }, subject.handle)).rejects.toThrow(NotInTransactionError)
+  expect([subject.calls, await subject.claimedKeys()]).toEqual([1, []])
+})

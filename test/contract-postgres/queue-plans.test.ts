@@ -142,15 +142,15 @@ describe.each(STATISTICS)('a queue with many messages behind a thousand blocked 
   test('Q13 settling and extending follow the primary key', async () => {
     const [places, receipts] = await placesOf('due_at > now()')
     for (const text of [queue.settle, queue.settleUnordered]) {
-      expect(await examined(text, [places[0], receipts[0]])).toBe(1)
+      expect(await examined(text, ['orders', places[0], receipts[0]])).toBe(1)
     }
     for (const text of [queue.settleBatch, queue.settleUnorderedBatch]) {
-      expect(await examined(text, [places, receipts])).toBe(10)
+      expect(await examined(text, ['orders', places, receipts])).toBe(10)
     }
     // Found, locked and changed.
-    expect(await examined(queue.extend, [places, receipts, 1000])).toBe(30)
-    expect(await examined(queue.giveBack, [places[0], receipts[0], 1000, null, 0])).toBe(1)
-    expect(await examined(queue.bury, [places[0], receipts[0], 'error'])).toBe(2)
+    expect(await examined(queue.extend, ['orders', places, receipts, 1000])).toBe(30)
+    expect(await examined(queue.giveBack, ['orders', places[0], receipts[0], 1000, null, 0])).toBe(1)
+    expect(await examined(queue.bury, ['orders', places[0], receipts[0], 'error'])).toBe(2)
     expect(await examined(queue.recall, [places])).toBe(10)
     expect(await examined(queue.extendRecalled, [places, 1000])).toBe(10)
   })

@@ -8,6 +8,7 @@ import { libraryRoot, libraryUnderTest } from '../support/engines/library-roots.
 import { useRoot, useTarget } from '../support/engines/target.ts'
 import { inboxRules } from './inbox-rules.ts'
 import { rootRules } from './root-rules.ts'
+import { versioningRules } from './versioning-rules.ts'
 
 const target = useTarget()
 const { exec, keptHandleJoins, nested, stray, strayDuring } = libraryUnderTest!
@@ -213,3 +214,4 @@ test('concurrent calls on a transaction and its savepoints, which share one conn
 
 inboxRules(target, root, kind, isAlone)
 rootRules(target, root, kind, isAlone)
+versioningRules(target, root, kind, isAlone)

@@ -46,6 +46,11 @@ export class BrokerUnderTest {
     return this.#channel
   }
 
+  /** The version without its last part, such as 4.3. */
+  get version(): number {
+    return Number.parseFloat(String(this.#model?.connection.serverProperties.version))
+  }
+
   async connect(): Promise<void> {
     this.#model = await amqp.connect(this.url)
     this.#channel = await this.#model.createChannel()
@@ -152,6 +157,11 @@ export class BrokerUnderTest {
     onTestFinished(() => publisher.close?.())
     return publisher
   }
+}
+
+/** The names of all retry queues that a source of this queue may declare. */
+export function retryQueuesOf(queue: string): string[] {
+  return [1, 5, 30, 120, 300, 900, 3600].map((seconds) => `${queue}.txbox-retry-${seconds}`)
 }
 
 /** The broker for a test file. */

@@ -78,7 +78,10 @@ for (const how of ['the option deadLetters', 'the exchange of declare'] as const
       expect(letter!.properties.headers).toMatchObject({ ...headers, 'txbox-deliveries': expect.anything() })
       expect(letter!.properties.headers).not.toHaveProperty('more')
       expect(errors).toEqual([])
-      await until(async () => (await broker.channel.checkQueue(queue)).messageCount === 0)
+      await until(
+        async () => (await broker.channel.checkQueue(queue)).messageCount === 0,
+        () => 'messages in the queue: 0',
+      )
     },
   )
 }

@@ -7,7 +7,7 @@ const broker = useBroker()
 const body = Buffer.from('{"orderId":1}')
 
 function publishing(how: { url?: string; confirmTimeoutMs?: number } = {}): SourcePublishing {
-  const address = { url: how.url ?? broker.url, name: 'the broker of the test' }
+  const address = { url: how.url ?? broker.url, name: 'the broker of the test', user: 'guest' }
   const settings = { address, tls: {}, connectTimeoutMs: 5000 }
   const subject = new SourcePublishing(settings, 'txbox test', how.confirmTimeoutMs)
   onTestFinished(() => subject.close())
@@ -113,7 +113,10 @@ test('A message that is not confirmed in time is refused for now, and the next o
   })
   proxy.showConfirms()
   await subject.publish('', queue, body, { messageId: 'c' })
-  await until(() => proxy.channels === 1)
+  await until(
+    async () => proxy.channels === 1,
+    () => `1 channel, not ${proxy.channels}`,
+  )
   expect(proxy.connections).toBe(1)
 })
 
@@ -124,7 +127,10 @@ test('A connection that breaks is reported as unavailable, and the next message 
   await subject.publish('', queue, body, { messageId: 'a' })
   proxy.hold()
   const lost = subject.publish('', queue, body, { messageId: 'b' })
-  await until(() => proxy.held > 0)
+  await until(
+    async () => proxy.held > 0,
+    () => 'an answer is held',
+  )
   proxy.cut()
   await expect(lost).rejects.toMatchObject({ code: 'TXBOX_BROKER_UNAVAILABLE' })
   proxy.release()
@@ -139,7 +145,10 @@ test('A message in flight at close is reported as unavailable', async () => {
   await subject.publish('', queue, body, { messageId: 'a' })
   proxy.hold()
   const lost = subject.publish('', queue, body, { messageId: 'b' })
-  await until(() => proxy.held > 0)
+  await until(
+    async () => proxy.held > 0,
+    () => 'an answer is held',
+  )
   subject.close()
   await expect(lost).rejects.toMatchObject({ code: 'TXBOX_BROKER_UNAVAILABLE' })
   await expect(subject.publish('', queue, body, {})).rejects.toMatchObject({

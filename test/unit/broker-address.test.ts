@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { InvalidOptionError } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
 import { brokerAddress } from '../../packages/rabbitmq/src/connection/broker-address.ts'
 
@@ -16,6 +17,29 @@ test.for([
     expect(brokerAddress(new OptionChecker('test', { url })).url).toBe(expected)
   },
 )
+
+test.for([
+  'amqp://user:12/34secret@host/vhost',
+  'amqp://user:12/34secret@host:5672',
+  'amqp://user/secret@host',
+  'amqp://user:12?34secret@host/vhost',
+  'amqp://user:12#34secret@host/vhost',
+  'amqps://user:se/cret@host/vhost',
+  'amqp://user:12/secret%40more@host',
+])(
+  'a URL whose password has an unencoded character is refused, and nothing of the password is shown: %s',
+  (url) => {
+    const address = (): unknown => brokerAddress(new OptionChecker('test', { url }))
+    expect(address).toThrow(InvalidOptionError)
+    expect(address).toThrow(/percent-encoded/)
+    expect(address).not.toThrow(/secret|34|cret/)
+  },
+)
+
+test("a vhost with an encoded '@' or '/' is a vhost", () => {
+  const { name } = brokerAddress(new OptionChecker('test', { url: 'amqp://user:pa%2Fss@host/a%40b%2Fc' }))
+  expect(name).toBe("host:5672, vhost 'a@b/c'")
+})
 
 test.for([
   'ssl-mode=REQUIRED',

@@ -45,7 +45,7 @@ test('C10 a dead letter is published with headers, and the delivery accepted onl
   expect(letter?.json()).toEqual({ total: 7 })
   expect(letter?.headers).toEqual({
     'txbox-error': expect.stringMatching(
-      /^PermanentError: no such order \(at .*consumer-dead-letters\.test\.ts:\d+:\d+\)\)$/,
+      /^no such order \(PermanentError at .*consumer-dead-letters\.test\.ts:\d+:\d+\)\)$/,
     ),
     'txbox-deliveries': '1',
     'txbox-source': 'memory orders',

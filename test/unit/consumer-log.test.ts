@@ -55,6 +55,52 @@ test('C11 RetryLaterError is no warning; a failure is one, a dead letter an erro
   expect(JSON.stringify(lines)).not.toContain('swordfish')
 })
 
+test('C25 where only the deliveries show whether the source counts: one line at start, and one warning when it does not', async () => {
+  const { logger, lines } = recordingLogger()
+  const source = new MemorySource({ countsDeliveries: 'per-delivery' })
+  source.showsCounts = false
+  for (const id of ['a', 'b']) source.send(id)
+  let isFirst = true
+  const subject = await ConsumerUnderTest.started(
+    source,
+    () => {
+      if (isFirst) source.cut()
+      isFirst = false
+    },
+    { logger },
+  )
+  const about = (): string[] =>
+    lines.filter(({ text }) => /counts? deliveries/.test(text)).map(({ level, text }) => `${level}: ${text}`)
+  expect(about()).toEqual([
+    expect.stringMatching(/^info: .*whether memory orders counts deliveries is known when/),
+  ])
+  await until(
+    async () => new Set(subject.heard('handled').map(({ message }) => message.id)).size === 2,
+    () => JSON.stringify(lines),
+  )
+  await subject.consumer.stop()
+  expect(about().slice(1)).toEqual([
+    expect.stringMatching(/^warn: .*memory orders does not count deliveries, so a message that crashes/),
+  ])
+})
+
+test.each([true, false])(
+  "C25 with the trait 'per-delivery' a delivery beyond attempts is a dead letter only if it is counted: %s",
+  async (showsCounts) => {
+    const source = new MemorySource({ countsDeliveries: 'per-delivery' })
+    source.showsCounts = showsCounts
+    source.send('killer', { count: 3 })
+    const subject = await ConsumerUnderTest.started(source, () => undefined, {
+      retry: { attempts: 3, delayMs: () => 0 },
+    })
+    await until(
+      async () => source.left.length === 0,
+      () => 'the message has ended',
+    )
+    expect(subject.ids).toEqual(showsCounts ? [] : ['killer'])
+  },
+)
+
 test.each(['at-least-once', 'at-most-once'] as const)(
   'N1 each message that is not handled any more has a line with the class of its error and its first own frame: %s',
   async (delivery) => {
@@ -71,14 +117,14 @@ test.each(['at-least-once', 'at-most-once'] as const)(
     )
     const event = delivery === 'at-most-once' ? 'dropped' : 'dead-lettered'
     await until(
-      () => subject.heard(event).length === 20,
+      async () => subject.heard(event).length === 20,
       () => JSON.stringify(lines),
     )
     const errors = lines.filter(({ level }) => level === 'error')
     expect(errors.length).toBe(20)
     for (const id of ids) {
       const explanation = new RegExp(
-        String.raw`TypeError: no total of ${id} \(at placeOrder .*consumer-log\.test\.ts:\d+:\d+\)\)$`,
+        String.raw`no total of ${id} \(TypeError at placeOrder .*consumer-log\.test\.ts:\d+:\d+\)\)$`,
       )
       expect(errors.filter(({ text }) => explanation.test(text))).toMatchObject([
         { object: { event, id, error: expect.stringMatching(explanation) } },

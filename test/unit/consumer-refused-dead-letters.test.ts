@@ -87,7 +87,7 @@ test.each([
     expect(letter.id).not.toBe(id)
     expect(letter.headers).toMatchObject({
       'txbox-id': id,
-      'txbox-error': expect.stringMatching(/^PermanentError: no such order/),
+      'txbox-error': expect.stringMatching(/^no such order \(PermanentError/),
       'txbox-deliveries': '1',
       'txbox-source': 'memory orders',
     })

@@ -9,17 +9,17 @@ class OrderError extends Error {}
 
 describe('explanationOf', () => {
   test.each([
-    [new TypeError('no total'), 'TypeError: no total'],
-    [new OrderError('no order'), 'OrderError: no order'],
-    [new PermanentError('never'), 'PermanentError: never'],
-    [new Error('plain'), 'Error: plain'],
-    [new TypeError(''), 'TypeError'],
-    [Object.assign(new OrderError('denied'), { name: 'error' }), 'OrderError: denied'],
-    [new Error('outer', { cause: new Error('inner') }), 'Error: outer: inner'],
-  ])('names the class, the reason and the first own frame: %s', (error, text) => {
+    [new TypeError('no total'), 'no total (TypeError'],
+    [new OrderError('no order'), 'no order (OrderError'],
+    [new PermanentError('never'), 'never (PermanentError'],
+    [new Error('plain'), 'plain (Error'],
+    [new TypeError(''), 'TypeError (TypeError'],
+    [Object.assign(new OrderError('denied'), { name: 'error' }), 'denied (OrderError'],
+    [new Error('outer', { cause: new Error('inner') }), 'outer: inner (Error'],
+  ])('names the reason, the class and the first own frame: %s', (error, text) => {
     const explanation = explanationOf(error)
     expect(explanation.slice(0, text.length)).toBe(text)
-    expect(explanation.slice(text.length)).toMatch(new RegExp(String.raw`^ \(at .*${HERE}:\d+:\d+\)?\)$`))
+    expect(explanation.slice(text.length)).toMatch(new RegExp(String.raw`^ at .*${HERE}:\d+:\d+\)?\)$`))
   })
 
   test('names the function that threw', () => {
@@ -28,12 +28,12 @@ describe('explanationOf', () => {
     }
     const thrown = ((): unknown => {
       try {
-        placeOrder()
+        return placeOrder()
       } catch (error) {
         return error
       }
     })()
-    expect(explanationOf(thrown)).toMatch(/\(at placeOrder \(.*\)\)$/)
+    expect(explanationOf(thrown)).toMatch(/^no total \(TypeError at placeOrder \(.*\)\)$/)
   })
 
   test('leaves out frames of Node and of installed packages, and looks at the causes then', () => {
@@ -44,21 +44,21 @@ describe('explanationOf', () => {
     const error = Object.assign(new Error('outer', { cause }), {
       stack: 'Error: outer\n    at x (C:\\app\\node_modules\\y\\index.js:1:1)',
     })
-    expect(explanationOf(error)).toBe('Error: outer: inner (at place (/app/orders.js:2:3))')
-    expect(explanationOf(Object.assign(error, { cause: undefined }))).toBe('Error: outer')
+    expect(explanationOf(error)).toBe('outer: inner (Error at place (/app/orders.js:2:3))')
+    expect(explanationOf(Object.assign(error, { cause: undefined }))).toBe('outer (Error)')
   })
 
   test('a message with lines that look like frames is no frame', () => {
     const error = Object.assign(new Error('a\n    at fake (/app/fake.js:1:1)'), {
       stack: 'Error: a\n    at fake (/app/fake.js:1:1)\n    at place (/app/orders.js:2:3)',
     })
-    expect(explanationOf(error)).toBe('Error: a at fake (/app/fake.js:1:1) (at place (/app/orders.js:2:3))')
+    expect(explanationOf(error)).toBe('a at fake (/app/fake.js:1:1) (Error at place (/app/orders.js:2:3))')
   })
 
   test('a long message leaves room for the frame', () => {
     const explanation = explanationOf(new TypeError('x'.repeat(5000)), 500)
     expect(explanation.length).toBeLessThanOrEqual(500)
-    expect(explanation).toMatch(new RegExp(String.raw`^TypeError: x+… \(at .*${HERE}`))
+    expect(explanation).toMatch(new RegExp(String.raw`^x+… \(TypeError at .*${HERE}`))
   })
 
   test('passwords are masked, and whatever was thrown is explained', () => {
@@ -75,6 +75,6 @@ describe('explanationOf', () => {
       },
     })
     expect(typeof explanationOf(hostile)).toBe('string')
-    expect(explanationOf(Object.assign(new Error('x'), { stack: 5, name: 7 }))).toBe('Error: x')
+    expect(explanationOf(Object.assign(new Error('x'), { stack: 5, name: 7 }))).toBe('x (Error)')
   })
 })

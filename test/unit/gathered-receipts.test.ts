@@ -2,7 +2,12 @@ import { expect, test } from 'vitest'
 import type { QueueReceipt } from '@txbox/core/ports'
 import { GatheredReceipts } from '../../packages/queue/src/gathered-receipts.ts'
 
-const receipt = (place: number): QueueReceipt => ({ place: BigInt(place), receipt: 'r', ordered: true })
+const receipt = (place: number): QueueReceipt => ({
+  topic: 'q',
+  place: BigInt(place),
+  receipt: 'r',
+  ordered: true,
+})
 
 /** Runs statements that answer when the test says so. */
 function statements(): {

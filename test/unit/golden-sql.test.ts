@@ -18,7 +18,7 @@ import * as mysqlQueue from '../../packages/mysql/src/queue/queue-statements.ts'
 import * as mysqlRelay from '../../packages/mysql/src/relay/relay-statements.ts'
 import * as mysqlSession from '../../packages/mysql/src/connection/session-statements.ts'
 import { shortTransactionStatements } from '../../packages/mysql/src/connection/short-transaction-statements.ts'
-import { withTimeLimit } from '../../packages/mysql/src/connection/time-limit-statements.ts'
+import { withTimeLimit, withoutRowLimit } from '../../packages/mysql/src/connection/time-limit-statements.ts'
 import * as mysqlVersions from '../../packages/mysql/src/versions/version-buffer-statements.ts'
 import { deadLetterStatements } from '../../packages/postgres/src/operate/dead-letter-statements.ts'
 import { garbageStatements } from '../../packages/postgres/src/operate/garbage-statements.ts'
@@ -42,6 +42,7 @@ import { versionBufferStatements } from '../../packages/postgres/src/versions/ve
 import { hiddenStatements } from '../../packages/sql/src/transactions/drivers/hidden-statements.ts'
 import { mysql2Statements } from '../../packages/sql/src/transactions/drivers/mysql2-statements.ts'
 import { pgStatements } from '../../packages/sql/src/transactions/drivers/pg-statements.ts'
+import { connectionStatements } from '../../packages/sql/src/transactions/connection-statements.ts'
 import { savepointStatements } from '../../packages/sql/src/transactions/savepoint-statements.ts'
 
 type Statement = string | ((...parts: never[]) => string)
@@ -68,6 +69,7 @@ const databases: Record<string, (where: string) => Areas> = {
       listen: listenStatements,
       session: sessionStatements,
       savepoint: savepointStatements,
+      connection: connectionStatements,
       transaction: pgStatements,
       hidden: hiddenStatements,
       'own-transaction': { ...ownTransactionStatements, together },
@@ -99,12 +101,14 @@ function onMysql(where: string, engine: 'mysql' | 'mariadb'): Areas {
     'version-buffer': mysqlVersions.versionBufferStatements(tables),
     session: mysqlSession.sessionStatements,
     savepoint: savepointStatements,
+    connection: connectionStatements,
     transaction: mysql2Statements,
     'short-transaction': shortTransactionStatements,
     'lock-wait': lockWaitStatements,
     'time-limit': {
       read: withTimeLimit(leases.holders, engine, 5000),
       write: withTimeLimit(leases.sweep, engine, 5000),
+      unlimited: withoutRowLimit(leases.holders, engine),
     },
   }
 }
@@ -154,11 +158,15 @@ const PARTS: Record<string, readonly unknown[]> = {
   'dead-letter.find': [['topic', 'after']],
   'dead-letter.listParked': [['ids', 'topic', 'type', 'key', 'behind']],
   'dead-letter.findParked': [['behind']],
+  'dead-letter.newest': [['topic', 'error']],
+  'dead-letter.findRetried': [['error', 'behind']],
   'dead-letter.firstOfKeys': [['firstOfKey', 'firstOfKey']],
   'queue-dead-letter.list': [['ids', 'topic', 'type', 'key', 'afterPlace']],
   'queue-dead-letter.find': [['topic', 'after']],
   'queue-dead-letter.listParked': [['ids', 'topic', 'type', 'key', 'behind']],
   'queue-dead-letter.findParked': [['topic', 'behind']],
+  'queue-dead-letter.newest': [['topic', 'error']],
+  'queue-dead-letter.findRetried': [['topic', 'error', 'behind']],
   'parked.nextOfAll': [['next', 'next']],
   'parked.readAllOnward': [['readOnward', 'readOnward']],
   'queue.send': [['sendRow', 'sendRow']],
@@ -255,7 +263,7 @@ describe.each(Object.keys(databases))('%s', (database) => {
 /** Words before a parenthesis in SQL that are not functions of the search path. */
 const SYNTAX = new Set(
   (
-    'and any array as by cast check coalesce conflict copy distinct exists extract filter from greatest group having identity in ' +
+    'all and any array as by cast check coalesce conflict copy distinct exists extract filter from greatest group having identity in ' +
     'join key lateral least limit materialized not nullif on or order over partition returning select set stdout then union using values ' +
     'when where with'
   ).split(' '),

@@ -86,6 +86,8 @@ const guard = { table: 'orders', where: () => where, version: () => 2 } as const
 
 const CALLS: Record<string, (tx: Transaction<Shop>) => Promise<unknown>> = {
   'update-versioned': (tx) => updateVersioned(tx, 'orders', { where, expected: 1, set: { total: 2 } }),
+  // The first version beyond those that every column holds: the server is asked for the type of the column.
+  'version-range': (tx) => updateVersioned(tx, 'orders', { where, expected: 127, set: { total: 2 } }),
   'delete-versioned': (tx) => deleteVersioned(tx, 'orders', { where, expected: 1 }),
   'update-merged': (tx) => updateMerged(tx, 'orders', { where, merge: () => ({ total: 2 }) }),
   transition: (tx) => transition(tx, 'orders', { where, column: 'status', to: 'paid', machine }),

@@ -32,6 +32,15 @@ function recorder(): { readonly said: Said[]; readonly logger: Parameters<typeof
   return { said, logger: { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') } }
 }
 
+/** The object of a line that stands for several events. */
+function counted(n: number, times: number): object {
+  return { n, times, firstAt: expect.any(Date), lastAt: expect.any(Date) }
+}
+
+function countOf(times: number): RegExp {
+  return new RegExp(`^Trouble \\d\\. \\(${times} times, from 20\\d\\d-\\S+Z to 20\\d\\d-\\S+Z\\)$`)
+}
+
 /** The warnings of the process while a test runs. */
 function warnings(): { readonly code: unknown; readonly message: string; readonly name: string }[] {
   const caught: { code: unknown; message: string; name: string }[] = []
@@ -87,14 +96,49 @@ describe('N1 with a logger', () => {
       async () => said.length === 2,
       () => `a line with the count: ${JSON.stringify(said)}`,
     )
-    expect(said[1]).toEqual(['warn', { n: 5, times: 4 }, 'Trouble 5. (4 times within 50 ms)'])
+    expect(said[1]).toEqual(['warn', counted(5, 4), expect.stringMatching(countOf(4))])
     events.emit('trouble', { n: 6 })
     events.emit('trouble', { n: 7 })
     end()
-    expect(said[2]).toEqual(['warn', { n: 7, times: 2 }, 'Trouble 7. (2 times within 50 ms)'])
+    expect(said[2]).toEqual(['warn', counted(7, 2), expect.stringMatching(countOf(2))])
     events.emit('trouble', { n: 8 })
     expect(said[3]).toEqual(['warn', { n: 8 }, 'Trouble 8.'])
     end()
+  })
+
+  test('a count shows when its events happened, and is written before any later line', () => {
+    const { said, logger } = recorder()
+    const kinds: LogLines<Events> = {
+      trouble: ({ n }) => ({ level: 'warn', object: { n }, text: `Trouble ${n}.`, kind: `kind ${n % 10}` }),
+      news: ({ n }) => ({ level: 'debug', object: { n }, text: `News ${n}.` }),
+      error: ({ error }) => ({ level: 'error', object: {}, text: `Error ${String(error)}.` }),
+    }
+    const { events, stopped, started } = loggedEvents(logger, kinds)
+    started('Started.')
+    const before = Date.now()
+    for (const n of [1, 11, 11, 2, 12, 21]) events.emit('trouble', { n })
+    // A debug line may be written for each message: it does not bring counts forward.
+    events.emit('news', { n: 5 })
+    events.emit('error', { error: 'x' })
+    events.emit('trouble', { n: 22 })
+    stopped('Stopped.')
+    expect(said.map(([, , text]) => text.replace(/ \(.*\)/, '+'))).toEqual([
+      'Started.',
+      'Trouble 1.',
+      'Trouble 11.+',
+      'Trouble 2.',
+      'News 5.',
+      'Trouble 12.',
+      'Trouble 21.',
+      'Error x.',
+      'Trouble 22.',
+      'Stopped.',
+    ])
+    const { firstAt, lastAt } = said[2]![1] as { firstAt: Date; lastAt: Date }
+    for (const at of [firstAt, lastAt]) {
+      expect(at.getTime()).toBeGreaterThanOrEqual(before)
+      expect(at.getTime()).toBeLessThanOrEqual(Date.now())
+    }
   })
 
   test('a logger that throws, and a logger without debug, cause no failure', () => {
@@ -108,11 +152,16 @@ describe('N1 with a logger', () => {
     end()
   })
 
-  test('consoleLogger writes the sentences', () => {
-    const warn = vi.spyOn(console, 'warn').mockImplementation(() => undefined)
-    onTestFinished(() => warn.mockRestore())
-    consoleLogger().warn({ n: 1 }, 'Trouble 1.')
-    expect(warn.mock.calls).toEqual([['Trouble 1.']])
+  test('consoleLogger writes the time, the level and the sentences', () => {
+    const time = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`
+    for (const level of ['info', 'warn', 'error'] as const) {
+      const write = vi.spyOn(console, level).mockImplementation(() => undefined)
+      onTestFinished(() => write.mockRestore())
+      consoleLogger()[level]?.({ n: 1 }, 'Trouble 1.')
+      expect(write.mock.calls).toEqual([
+        [expect.stringMatching(new RegExp(`^${time} ${level.padEnd(5)} Trouble 1\\.$`))],
+      ])
+    }
   })
 })
 
@@ -163,4 +212,39 @@ test('an invalid logger is refused by name', () => {
     const check = new OptionChecker('createRelay', { logger })
     expect(() => loggerOption(check, logger as never)).toThrow(InvalidOptionError)
   }
+})
+
+test('control and bidi characters are visible in all texts of an object, and nothing else is changed', () => {
+  const { said, logger } = recorder()
+  interface Named {
+    named: { id: string; keys: readonly string[] }
+    error: { error: unknown }
+  }
+  const hostile = 'a\r\nWARN forged\u001b[2J\u202eb\u2066\u0085\u0000'
+  const shown = 'a\\u000d\\u000aWARN forged\\u001b[2J\\u202eb\\u2066\\u0085\\u0000'
+  const { events, started } = loggedEvents<Named>(logger, {
+    named: ({ id, keys }) => ({
+      level: 'warn',
+      object: { id, keys, more: { id }, n: 1, absent: undefined, none: null, at: new Date(0) },
+      text: 'Named.',
+    }),
+  })
+  started('Started.', { owner: hostile })
+  events.emit('named', { id: hostile, keys: [hostile, 'ü 👋 \\u202e'] })
+  expect(said).toEqual([
+    ['info', { event: 'started', owner: shown }, 'Started.'],
+    [
+      'warn',
+      {
+        id: shown,
+        keys: [shown, 'ü 👋 \\u202e'],
+        more: { id: shown },
+        n: 1,
+        absent: undefined,
+        none: null,
+        at: new Date(0),
+      },
+      'Named.',
+    ],
+  ])
 })

@@ -1,6 +1,7 @@
 import type { DeadLetter, DeadLetterFilter, DeadLetterPage } from '@txbox/core'
 import type { ParkedMessage } from '@txbox/core/ports'
 import { agreed, canAsk } from './ask.ts'
+import { idsWithError } from './dead-letter-errors.ts'
 import { tableOf } from './dead-letters-command.ts'
 import {
   everything,
@@ -74,26 +75,56 @@ export async function discardDeadLetters(ids: readonly string[], options: Change
   )
 }
 
+/** `txbox dead-letters retry [ids…]`: parked messages are tried now. Nothing is lost by that, so nobody is asked. */
+export async function retryParked(ids: readonly string[], options: ChangeOptions): Promise<void> {
+  await change(
+    ids,
+    { ...options, parked: true, yes: true },
+    {
+      one: 'parked message',
+      will: (messages) => `${messages} are tried now.`,
+      done: (messages) => `Made ${messages} due now.`,
+      question: 'Retry?',
+      list: ({ store }, filter) => store.listParked(filter, PAGE),
+      act: (tools, selection) => inPages((filter) => tools.store.retry(filter, PAGE), selection),
+    },
+  )
+}
+
 async function discardParked({ store }: Tools, selection: Selection): Promise<readonly ParkedMessage[]> {
-  const discarded: ParkedMessage[] = []
+  return inPages((filter) => store.discardParked(filter, PAGE), selection)
+}
+
+async function inPages(
+  touch: (filter: DeadLetterFilter) => Promise<DeadLetterPage<ParkedMessage>>,
+  selection: Selection,
+): Promise<readonly ParkedMessage[]> {
+  const touched: ParkedMessage[] = []
   for (let after: DeadLetterFilter['after']; ;) {
-    const { messages, next } = await store.discardParked({ ...everything, ...selection, after }, PAGE)
-    for (const message of messages) discarded.push(message)
-    if (next === undefined) return discarded
+    const { messages, next } = await touch({ ...everything, ...selection, after })
+    for (const message of messages) touched.push(message)
+    if (next === undefined) return touched
     after = next
   }
 }
 
 async function change(ids: readonly string[], options: ChangeOptions, what: Change): Promise<void> {
-  const selection = { ...selectionOf(options), ...(ids.length > 0 && { ids }) }
+  let selection: Selection = { ...selectionOf(options), ...(ids.length > 0 && { ids }) }
   if (Object.keys(selection).length === 0) {
     throw new UsageError(
-      `no ${what.one}s are selected: pass ids, --topic, --type, --key or --queue. ` +
+      `no ${what.one}s are selected: pass ids, --topic, --type, --key, --error or --queue. ` +
         `'npx txbox dead-letters list${options.parked === true ? ' --parked' : ''}' shows them.`,
     )
   }
   const json = options.json === true
   await usingDeadLetters(options, async (tools) => {
+    const { error } = options
+    if (error !== undefined && options.parked !== true) {
+      const found = await idsWithError(tools, { ...options, error })
+      const wanted = new Set(ids)
+      selection = { ...selection, ids: found.ids.filter((id) => ids.length === 0 || wanted.has(id)) }
+      if (found.bound !== undefined) process.stderr.write(`${found.bound}\n`)
+    }
     if (options.yes !== true) {
       const filter = { ...everything, ...selection }
       const { count, first } = await preview((after) => what.list(tools, { ...filter, after }))

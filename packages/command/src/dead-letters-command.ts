@@ -3,11 +3,13 @@ import type { KeptError, ParkedMessage, StoredPayload } from '@txbox/core/ports'
 import { OptionChecker, readableNumber } from '@txbox/core/internal'
 import {
   everything,
+  queuesWithDeadLetters,
   selectionOf,
   usingDeadLetters,
   type DeadLettersOptions,
   type Tools,
 } from './dead-letters-tools.ts'
+import { idsWithError, listByError } from './dead-letter-errors.ts'
 import { listed, shortened, table } from './layout.ts'
 import { payloadOf, writable } from './payload-of.ts'
 import { write, writeJson } from './terminal.ts'
@@ -26,6 +28,7 @@ type Message = DeadLetter | ParkedMessage
 interface ListOptions extends DeadLettersOptions {
   readonly limit: number
   readonly after?: string
+  readonly by?: 'error'
 }
 
 interface ShowOptions extends DeadLettersOptions {
@@ -34,18 +37,40 @@ interface ShowOptions extends DeadLettersOptions {
 
 export async function listDeadLetters(options: ListOptions): Promise<void> {
   await usingDeadLetters(options, async (tools) => {
+    if (options.by === 'error') return listByError(tools, options)
     const { found, more } = await page(tools, options)
-    if (options.json === true) for (const message of found) writeJson(message)
-    else if (found.length === 0)
-      write(options.parked === true ? 'No messages are parked.' : 'No dead letters.')
-    else write(more === undefined ? tableOf(found) : `${tableOf(found)}\n\n${more}`)
+    if (options.json === true) {
+      for (const message of found) writeJson(message)
+      return
+    }
+    const queues = await queuesText(tools, options)
+    const none =
+      options.parked === true
+        ? 'No messages are parked.'
+        : `No dead letters${queues === undefined ? '' : ' of the outbox'}.`
+    const text = found.length > 0 ? tableOf(found) : none
+    write([text, more, queues].filter((part) => part !== undefined).join('\n\n'))
   })
 }
 
+/** Names the queues that have dead letters, if the list is of all dead letters of the outbox. */
+async function queuesText({ inspection }: Tools, options: ListOptions): Promise<string | undefined> {
+  const selects = Object.keys(selectionOf(options)).length > 0 || options.after !== undefined
+  if (selects || options.parked === true) return undefined
+  const queues = await queuesWithDeadLetters(inspection)
+  if (queues.length === 0) return undefined
+  const rows = queues.map(({ name, dead }) => [
+    visible(name),
+    readableNumber(dead.count) + (dead.atLeast ? '+' : ''),
+  ])
+  return `${table(['queue', 'dead letters'], rows)}\n\nPass --queue <name> to list those of a queue.`
+}
+
 async function page(
-  { letters, store }: Tools,
+  tools: Tools,
   options: ListOptions,
 ): Promise<{ readonly found: readonly Message[]; readonly more: string | undefined }> {
+  const { letters, store } = tools
   const { limit, after } = options
   if (options.parked === true) {
     new OptionChecker('dead-letters', options).integer('limit', { min: 1, max: MAX_LISTED, default: 100 })
@@ -53,10 +78,29 @@ async function page(
     const more = next && 'There may be more. Pass a larger --limit, or filter with --topic, --type or --key.'
     return { found: messages, more }
   }
+  if (options.error !== undefined) return pageWithError(tools, { ...options, error: options.error })
   const found = await letters.list({ ...selectionOf(options), limit, after })
   const more =
     found.length < limit ? undefined : `There may be more. Pass --after ${visible(found.at(-1)!.id)}`
   return { found, more }
+}
+
+/** A page of the dead letters whose error contains a text, in the order of their ids. */
+async function pageWithError(
+  tools: Tools,
+  options: ListOptions & { readonly error: string },
+): Promise<{ readonly found: readonly Message[]; readonly more: string | undefined }> {
+  const { limit, after } = options
+  new OptionChecker('dead-letters', options).integer('limit', { min: 1, max: MAX_LISTED, default: 100 })
+  const { ids, bound } = await idsWithError(tools, options)
+  const position = after === undefined ? {} : { after: { id: after } }
+  const { messages, next } = await tools.store.list(
+    { ...everything, ...selectionOf(options), ids, ...position },
+    limit,
+  )
+  const more = next && `There may be more. Pass --after ${visible(next.id)}`
+  const notes = [more, bound].filter((note) => note !== undefined)
+  return { found: messages, more: notes.length === 0 ? undefined : notes.join('\n') }
 }
 
 /** `txbox dead-letters show <id>`: shows all fields of the messages with this id. */

@@ -1,14 +1,17 @@
 import type { DeadLetterFilter, DeadLetters } from '@txbox/core'
-import type { DeadLetterStore } from '@txbox/core/ports'
+import type { DeadLetterStore, InspectionStore, QueueFigures } from '@txbox/core/ports'
 import { connectedPortsOf, deadLettersOf } from '@txbox/core/internal'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
+import { visible } from './visible.ts'
 
 const STATEMENT_TIMEOUT_MS = 60_000
+const QUEUES = 100
 
 interface Selection {
   readonly topic?: string
   readonly type?: string
   readonly key?: string
+  readonly error?: string
 }
 
 export interface DeadLettersOptions extends DatabaseOptions, Selection {
@@ -22,6 +25,7 @@ export interface DeadLettersOptions extends DatabaseOptions, Selection {
 export interface Tools {
   readonly letters: DeadLetters
   readonly store: DeadLetterStore
+  readonly inspection: InspectionStore
 }
 
 export const everything: DeadLetterFilter = {
@@ -37,6 +41,7 @@ export function selectionOf({
   topic: ofTopic,
   type,
   key,
+  error,
   queue,
 }: Selection & Pick<DeadLettersOptions, 'queue'>): Selection {
   const topic = ofTopic ?? queue
@@ -44,6 +49,7 @@ export function selectionOf({
     ...(topic !== undefined && { topic }),
     ...(type !== undefined && { type }),
     ...(key !== undefined && { key }),
+    ...(error !== undefined && { error }),
   }
 }
 
@@ -59,10 +65,27 @@ export async function usingDeadLetters(
   try {
     const ports = connectedPortsOf('dead-letters', database)
     await ports.checkSchema()
+    const { inspection } = connected
+    if (options.queue !== undefined) await assertQueue(inspection, options.queue)
     const of = options.queue === undefined ? {} : { queue: options.queue }
     const store = ports.deadLetters({ statementTimeoutMs: STATEMENT_TIMEOUT_MS, ...of })
-    await work({ letters: deadLettersOf(ports, of), store })
+    await work({ letters: deadLettersOf(ports, of), store, inspection })
   } finally {
     await connected.close()
   }
+}
+
+/** A misspelled queue must not look like a queue without dead letters. */
+async function assertQueue(inspection: InspectionStore, queue: string): Promise<void> {
+  if (await inspection.hasQueue(queue)) return
+  const names = (await inspection.queues(QUEUES)).map(({ name }) => `'${visible(name)}'`)
+  throw new Error(
+    `There is no queue '${visible(queue)}': it has no messages, and nobody has received from it. ` +
+      (names.length === 0 ? 'There are no queues.' : `The queues are ${names.join(', ')}.`),
+  )
+}
+
+/** The stored queues that have dead letters, with their numbers. */
+export async function queuesWithDeadLetters(inspection: InspectionStore): Promise<readonly QueueFigures[]> {
+  return (await inspection.queues(QUEUES)).filter(({ dead }) => dead.count > 0)
 }

@@ -5,12 +5,14 @@ import { atPlace } from './at-place.ts'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
 import { createPublisher } from './create-publisher.ts'
 import { wrap } from './layout.ts'
+import { oldestDueFinding } from './oldest-due.ts'
 import { paint, terminalColumns, write, writeJson } from './terminal.ts'
 import { trafficFindings } from './traffic-findings.ts'
 import { visible } from './visible.ts'
 import { withoutSecrets } from './without-secrets.ts'
 
-const BLOCKING_KEYS = 10
+/** The number of blocked keys that the finding about them names. */
+const BLOCKING_KEYS = 3
 const QUEUES = 100
 const STUCK_KEYS = 10
 const PUBLISHER_TIMEOUT_MS = 10_000
@@ -23,6 +25,8 @@ const NARROW_COLUMNS = 80
 
 interface DoctorOptions extends DatabaseOptions {
   readonly longTransactionMs: number
+  /** The age in minutes from which the oldest due message is a problem. */
+  readonly oldestDue: number
   readonly publisher?: string
   readonly exchange: string
   readonly json?: boolean
@@ -58,14 +62,20 @@ async function diagnose(options: DoctorOptions): Promise<readonly Finding[]> {
     // The traffic can only be checked if the tables exist.
     const exist = findings.some(({ check, verdict }) => check === 'revision' && verdict === 'ok')
     if (exist && !findings.some(({ check }) => check === 'dropped')) {
-      const traffic = await allowedFindings('traffic', async () =>
-        trafficFindings(
-          await inspection.status(),
-          await inspection.blockingKeys(BLOCKING_KEYS),
-          await inspection.queues(QUEUES),
-          await inspection.stuckKeys(STUCK_KEYS),
-        ),
-      )
+      const traffic = await allowedFindings('traffic', async () => {
+        const figures = await inspection.status()
+        return [
+          oldestDueFinding(figures.oldestDue, options.oldestDue),
+          ...trafficFindings({
+            figures,
+            lag: await inspection.lag(),
+            blocking: await inspection.blockingKeys(BLOCKING_KEYS),
+            blocked: await inspection.blockedKeys(),
+            all: await inspection.queues(QUEUES),
+            stuck: await inspection.stuckKeys(STUCK_KEYS),
+          }),
+        ]
+      })
       findings.push(...traffic)
     }
     if (publisher !== undefined) findings.push(await publisherFinding(publisher))

@@ -25,6 +25,14 @@ export function seconds(value: string): number {
   return number
 }
 
+/** Parses minutes, which may have a fraction: from 0 to a year. */
+export function minutes(value: string): number {
+  const number = Number(value)
+  if (value.trim() === '' || !(number >= 0 && number <= 525_600))
+    throw new InvalidArgumentError('Expected minutes, from 0 to 525600.')
+  return number
+}
+
 /** Parses the interval between log lines, in milliseconds: from a tenth of a second to a day. */
 export function interval(value: string): number {
   const number = wholeNumber(value)

@@ -1,12 +1,12 @@
 import { oneLine } from '@txbox/core/internal'
 import { Command, Option } from 'commander'
-import { discardDeadLetters, redriveDeadLetters } from './change-dead-letters.ts'
+import { discardDeadLetters, redriveDeadLetters, retryParked } from './change-dead-letters.ts'
 import { listDeadLetters, showDeadLetter } from './dead-letters-command.ts'
 import { doctorCommand } from './doctor-command.ts'
 import { gcCommand } from './gc-command.ts'
 import { migrateCommand } from './migrate-command.ts'
 import type { Installation } from './installation.ts'
-import { interval, port, retention, seconds, wholeNumber } from './option-values.ts'
+import { interval, minutes, port, retention, seconds, wholeNumber } from './option-values.ts'
 import { readVersion } from './read-version.ts'
 import { relayCommand } from './relay-command.ts'
 import { statusCommand } from './status-command.ts'
@@ -130,13 +130,13 @@ function addStatus(program: Command, installation: Installation): void {
       'show the backlog, parked messages, dead letters, relays and their leases, the inbox, the last collection',
     )
     .option('--watch [seconds]', 'refresh at this interval, until Ctrl-C (default: 2)', seconds)
-    .addHelpText('after', examples(installation, 'status', 'status --watch', 'status --json | jq .oldestMs'))
+    .addHelpText('after', examples(installation, 'status', 'status --watch', 'status --json | jq .oldestDue'))
     .action(statusCommand)
 }
 
 function addDeadLetters(program: Command, installation: Installation): void {
   const group = withUsageErrors(program.command('dead-letters'))
-    .description('list, show, redrive or discard dead letters')
+    .description('list, show, redrive or discard dead letters; retry parked messages')
     .addHelpText('after', EXIT_CODES)
   const of = (name: string): Command =>
     withDatabase(group, name, installation).option(
@@ -148,17 +148,34 @@ function addDeadLetters(program: Command, installation: Installation): void {
       .addOption(new Option('--topic <topic>', 'only messages of this topic').conflicts('queue'))
       .option('--type <type>', 'only messages of this type')
       .option('--key <key>', 'only messages of this ordering key')
+      .option(
+        '--error <text>',
+        'only messages whose error contains this; of dead letters, among the newest 10,000',
+      )
   const parked = (text: string): Option => new Option('--parked', text)
   selecting('list')
     .description('list dead letters in the order of their ids')
     .option('--limit <letters>', 'maximum number, 1 to 1000', wholeNumber, 100)
     .option('--after <id>', 'only dead letters whose id comes after this one: the next page')
     .addOption(
+      new Option(
+        '--by <what>',
+        'count the newest 10,000 dead letters by their errors, without numbers and ids',
+      )
+        .choices(['error'])
+        .conflicts(['after', 'parked']),
+    )
+    .addOption(
       parked('list messages that wait for another attempt, or behind such a message').conflicts('after'),
     )
     .addHelpText(
       'after',
-      examples(installation, 'dead-letters list --topic orders', 'dead-letters list --queue orders'),
+      examples(
+        installation,
+        'dead-letters list --topic orders',
+        'dead-letters list --queue orders',
+        'dead-letters list --by error',
+      ),
     )
     .action(listDeadLetters)
   of('show')
@@ -180,6 +197,14 @@ function addDeadLetters(program: Command, installation: Installation): void {
       examples(installation, 'dead-letters redrive 0199d3c0-…', 'dead-letters redrive --queue orders --yes'),
     )
     .action(redriveDeadLetters)
+  selecting('retry')
+    .argument('[ids...]', 'the ids of the messages')
+    .description('try parked messages now, instead of at their next attempt')
+    .addHelpText(
+      'after',
+      examples(installation, 'dead-letters retry 0199d3c0-…', 'dead-letters retry --error ECONNREFUSED'),
+    )
+    .action(retryParked)
   selecting('discard')
     .argument('[ids...]', 'the ids of the messages')
     .description('delete dead letters permanently')
@@ -202,6 +227,12 @@ function addDoctor(program: Command, installation: Installation): void {
   withPublisher(withDatabase(program, 'doctor', installation), false)
     .description(
       'check server, tables, traffic and publisher, and say what to do; fails if there is a problem',
+    )
+    .option(
+      '--oldest-due <minutes>',
+      'report a problem if a message has been due for longer than this without being delivered',
+      minutes,
+      10,
     )
     .option(
       '--long-transaction-ms <ms>',

@@ -43,7 +43,11 @@ export class RelayProgress {
     ]
     const done = [`${counted({ count: published }, 'message')} published`, ...refused].join(', ')
     this.#log.info(
-      { event: 'progress', ...counts, backlog: lag?.backlog, oldestMs: lag?.oldestMs },
+      {
+        ...{ event: 'progress', ...counts, backlog: lag?.backlog, oldestMs: lag?.oldestMs },
+        // `parked` is the number of messages that were refused meanwhile.
+        ...{ parkedDue: lag?.parked, oldestDue: lag?.oldestDue },
+      },
       `${done} in ${readableDuration(this.#everyMs)}; ${text}.`,
     )
     this.start()
@@ -59,16 +63,21 @@ async function lagOf(
 ): Promise<{ readonly lag: Lag | undefined; readonly text: string }> {
   try {
     const lag = await inspection.lag()
-    const { backlog, oldestMs } = lag
-    const wait = backlog.count === 1 && !backlog.atLeast ? 'waits' : 'wait'
-    const text =
-      oldestMs === undefined
-        ? 'no message waits'
-        : `${counted(backlog, 'message')} ${wait}, the oldest for ${readableDuration(oldestMs)}`
-    return { lag, text }
+    return { lag, text: textOf(lag) }
   } catch (error) {
     return { lag: undefined, text: `the number of waiting messages is unknown: ${reasonOf(error)}` }
   }
+}
+
+function textOf({ backlog, parked, oldestDue }: Lag): string {
+  const isOne = ({ count, atLeast }: Lag['backlog']): boolean => count === 1 && !atLeast
+  const parts = [
+    ...(backlog.count > 0 ? [`${counted(backlog, 'message')} ${isOne(backlog) ? 'waits' : 'wait'}`] : []),
+    ...(parked.count > 0 ? [`${counted(parked, 'message')} ${isOne(parked) ? 'is' : 'are'} parked`] : []),
+  ]
+  if (parts.length === 0) return 'no message waits'
+  const age = oldestDue === undefined ? '' : `, the oldest for ${readableDuration(oldestDue.ageMs)}`
+  return parts.join(', ') + age
 }
 
 function none(): { published: number; parked: number; deadLettered: number } {

@@ -9,6 +9,7 @@ import type {
 import { pause, readableDuration, readableNumber } from '@txbox/core/internal'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
 import { listed, shortened, table } from './layout.ts'
+import { oldestDueText } from './oldest-due.ts'
 import { counted, paint, write, writeJson } from './terminal.ts'
 import { untilSignal } from './until-signal.ts'
 import { visible } from './visible.ts'
@@ -56,17 +57,31 @@ async function show(inspection: InspectionStore, json: boolean, before = ''): Pr
   const figures = await inspection.status()
   const queues = await inspection.queues(QUEUES)
   const blocking = await inspection.blockingKeys(BLOCKING_KEYS)
-  if (json) writeJson({ at: new Date(), ...figures, queues, blockingKeys: blocking })
-  else write(before + statusText(figures, queues, blocking))
+  const blocked = await inspection.blockedKeys()
+  if (json) writeJson({ at: new Date(), ...figures, queues, blockedKeys: blocked, blockingKeys: blocking })
+  else write(before + statusText(figures, queues, blocking, blocked))
 }
 
 function statusText(
   figures: StatusFigures,
   queues: readonly QueueFigures[],
   blocking: readonly BlockingKey[],
+  blocked: BoundedCount,
 ): string {
-  const { backlog, oldestMs, parked, scheduled, dead, claims, expired, inboxBytes } = figures
+  const {
+    oldestDue,
+    backlog,
+    oldestMs,
+    parked,
+    scheduled,
+    dead,
+    claims,
+    claimsAreExact,
+    expired,
+    inboxBytes,
+  } = figures
   const lines = [
+    ['oldest due', oldestDue === undefined ? 'no message is due' : visible(oldestDueText(oldestDue))],
     [
       'backlog',
       counted(backlog, 'message') +
@@ -77,7 +92,7 @@ function statusText(
     ['dead', highlight(dead.count, counted(dead, 'letter of the outbox', 'letters of the outbox'), 'red')],
     [
       'inbox',
-      `about ${counted({ count: claims }, 'claim')}, ${readableNumber(Math.ceil(inboxBytes / 1024))} KiB; ${counted(expired, 'expired', 'expired')}`,
+      `${claimsAreExact ? '' : 'about '}${counted({ count: claims }, 'claim')}, ${readableNumber(Math.ceil(inboxBytes / 1024))} KiB; ${counted(expired, 'expired', 'expired')}`,
     ],
     ['collected', lastCollection(figures)],
   ] as const
@@ -93,6 +108,11 @@ function statusText(
       visible(shortened(key.error ?? '', ERROR_CHARACTERS)),
     ])
     parts.push(table(['blocked key', 'topic', 'message', 'attempts', 'waiting', 'error'], rows))
+    if (blocked.count > blocking.length) {
+      parts.push(
+        `${readableNumber(blocking.length)} of ${counted(blocked, 'blocked key')}: those with the most waiting messages.`,
+      )
+    }
   }
   return parts.join('\n\n')
 }

@@ -2,6 +2,7 @@ import type {
   BlockingKey,
   BoundedCount,
   Finding,
+  Lag,
   QueueFigures,
   StatusFigures,
   StuckKey,
@@ -17,16 +18,28 @@ const STUCK_LEASE_MS = 60_000
 /** The number of expired claims from which the garbage collector is considered too slow. */
 const EXPIRED_CLAIMS = 100_000
 
-export function trafficFindings(
-  figures: StatusFigures,
-  blocking: readonly BlockingKey[],
-  all: readonly QueueFigures[],
-  stuck: { readonly keys: readonly StuckKey[]; readonly examined: BoundedCount },
-): readonly Finding[] {
+interface Traffic {
+  readonly figures: StatusFigures
+  readonly lag: Lag
+  /** Some of the blocked keys, those with the most waiting messages first. */
+  readonly blocking: readonly BlockingKey[]
+  readonly blocked: BoundedCount
+  readonly all: readonly QueueFigures[]
+  readonly stuck: { readonly keys: readonly StuckKey[]; readonly examined: BoundedCount }
+}
+
+export function trafficFindings({
+  figures,
+  lag,
+  blocking,
+  blocked,
+  all,
+  stuck,
+}: Traffic): readonly Finding[] {
   return [
-    relays(figures),
+    relays(figures, lag),
     leases(figures),
-    keys(blocking),
+    keys(blocking, blocked),
     deadLetters(figures, all),
     collection(figures),
     queues(all),
@@ -34,7 +47,10 @@ export function trafficFindings(
   ]
 }
 
-function relays({ backlog, oldestMs = 0, leases: all }: StatusFigures): Finding {
+function relays(
+  { leases: all, scheduled }: StatusFigures,
+  { backlog, oldestMs = 0, parked, oldestDue }: Lag,
+): Finding {
   const working = all.some(({ name, remainingMs }) => name.startsWith('outbox/') && remainingMs > 0)
   const age = readableDuration(oldestMs)
   if (working && oldestMs <= OLD_BACKLOG_MS)
@@ -48,12 +64,24 @@ function relays({ backlog, oldestMs = 0, leases: all }: StatusFigures): Finding 
         "Check the relay's log: the broker may be unavailable, or the relay may be too slow. In that case start another relay.",
     }
   }
-  if (backlog.count === 0)
-    return { check: 'relay', verdict: 'note', found: 'no relay is running, and there is nothing to publish' }
+  if (oldestDue === undefined) {
+    const later = scheduled.count === 0 ? '' : `; ${counted(scheduled, 'message')} scheduled for later`
+    return {
+      check: 'relay',
+      verdict: 'note',
+      found: `no relay is running, and there is nothing to publish now${later}`,
+    }
+  }
+  const due = readableDuration(oldestDue.ageMs)
+  const held = `${counted(parked, 'message')} ${parked.count === 1 ? 'is' : 'are'} parked and due`
+  const what = [
+    ...(backlog.count > 0 ? [`${waiting(backlog)}, the oldest for ${age}`] : []),
+    ...(parked.count > 0 ? [held + (oldestDue.in === 'backlog' ? '' : `, the oldest for ${due}`)] : []),
+  ]
   return {
     check: 'relay',
     verdict: 'problem',
-    found: `no relay is running; ${waiting(backlog)}, the oldest for ${age}`,
+    found: `no relay is running; ${what.join('; ')}`,
     advice: "Start a relay: 'npx txbox relay --publisher …', or createRelay in your service.",
   }
 }
@@ -71,18 +99,18 @@ function leases({ leases: all }: StatusFigures): Finding {
   }
 }
 
-function keys(blocking: readonly BlockingKey[]): Finding {
+function keys(blocking: readonly BlockingKey[], blocked: BoundedCount): Finding {
   if (blocking.length === 0) return { check: 'keys', verdict: 'ok', found: 'no key is blocked' }
-  const worst = blocking
-    .slice(0, 3)
-    .map(
-      ({ key, id, waiting, attempts }) =>
-        `'${key}' by message ${id} (attempt ${readableNumber(attempts)}, ${readableNumber(waiting)} waiting behind it)`,
-    )
+  const worst = blocking.map(
+    ({ key, id, waiting, attempts }) =>
+      `'${key}' by message ${id} (attempt ${readableNumber(attempts)}, ${readableNumber(waiting)} waiting behind it)`,
+  )
+  const rest = blocked.count - blocking.length
+  const more = rest > 0 ? ` and ${blocked.atLeast ? 'at least ' : ''}${readableNumber(rest)} more` : ''
   return {
     check: 'keys',
     verdict: 'warning',
-    found: `blocked: ${worst.join('; ')}${blocking.length > 3 ? ` and ${readableNumber(blocking.length - 3)} more` : ''}`,
+    found: `blocked: ${worst.join('; ')}${more}`,
     advice:
       "Each key continues when its message is accepted or becomes a dead letter. 'npx txbox status' shows the errors.",
   }
@@ -139,7 +167,7 @@ function queues(all: readonly QueueFigures[]): Finding {
 }
 
 /** A key is stuck if none of its messages is visible now or later: no receiver will ever examine it. */
-function queueKeys({ keys: stuck, examined }: Parameters<typeof trafficFindings>[3]): Finding {
+function queueKeys({ keys: stuck, examined }: Traffic['stuck']): Finding {
   const check = 'queue keys'
   const more = examined.atLeast ? `, among the first ${readableNumber(examined.count)}` : ''
   if (stuck.length === 0) return { check, verdict: 'ok', found: `no key is stuck${more}` }

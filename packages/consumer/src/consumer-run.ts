@@ -1,4 +1,4 @@
-import { PermanentError, type Delivery } from '@txbox/core'
+import { PermanentError } from '@txbox/core'
 import { Deadline, oneLine, within } from '@txbox/core/internal'
 import type { ConsumerFigures } from './options/consumer.ts'
 import type { ConsumerSettings } from './options/consumer-settings.ts'
@@ -10,7 +10,8 @@ import type { HeldDelivery } from './receive/held-delivery.ts'
 import { Intake } from './receive/intake.ts'
 import { Outage } from './receive/outage.ts'
 import { Permits } from './receive/permits.ts'
-import { Conclusion, type Next } from './settle/conclusion.ts'
+import { Conclusion } from './settle/conclusion.ts'
+import type { Next } from './settle/retries.ts'
 
 /** The share of the stop time that is reserved for returning deliveries to the source, and its maximum. */
 const RETURN_TIME = { share: 0.25, maxMs: 1000 }
@@ -140,16 +141,18 @@ export class ConsumerRun {
     let next: Next | undefined
     try {
       if (held.interruption !== undefined) throw held.interruption
-      const unprocessable = this.#unprocessable(held.delivery)
-      if (unprocessable !== undefined) return await this.#conclusion.refuse(held, unprocessable)
+      if (held.problem !== undefined) return await this.#conclusion.refuse(held, held.problem)
+      held.refusal = this.#tooOften(held)
+      if (held.refusal !== undefined && this.#settings.work.kind !== 'inbox') {
+        return await this.#conclusion.refuse(held, held.refusal)
+      }
       if (this.#settings.inOrder && !this.#held.lanes.enter(held)) await held.wait()
       for (;;) {
         if (held.delivery.isSuspect === true) await this.#held.waitAlone(held)
         if (!this.#turns.enter(held)) await held.wait()
         next = await this.#conclusion.conclude(held, await this.#turns.handle(held))
         if (next === undefined) return
-        if (next.pauseMs !== undefined) await held.pause(next.pauseMs)
-        if (next.giveBack !== undefined) return await this.#conclusion.giveBack(held, next.giveBack)
+        if (!(await this.#conclusion.retries.wait(held, next))) return
         held.beginAgain({ isCounted: next.failure !== undefined })
         next = undefined
       }
@@ -161,13 +164,15 @@ export class ConsumerRun {
     }
   }
 
-  /** Returns why the message cannot be handled: it cannot be decoded, or may have crashed the process each time. */
-  #unprocessable({ undecodable, deliveries }: Delivery): unknown {
-    const { source, retry } = this.#settings
-    if (undecodable !== undefined) return undecodable
-    if (!source.traits.countsDeliveries || deliveries <= retry.attempts) return undefined
+  /** Returns why the message may have crashed its process each time, if it was delivered too often. */
+  #tooOften(held: HeldDelivery): PermanentError | undefined {
+    const { source, retry, log } = this.#settings
+    const { countsDeliveries } = source.traits
+    const isCounted = countsDeliveries === 'per-delivery' ? held.delivery.isCounted : countsDeliveries
+    if (isCounted === false) log.uncounted(source.name)
+    if (isCounted !== true || held.attempt <= retry.attempts) return undefined
     return new PermanentError(
-      `The message was delivered ${deliveries} times, and at most ${retry.attempts} are allowed. The last deliveries were not ` +
+      `The message was delivered ${held.attempt} times, and at most ${retry.attempts} are allowed. The last deliveries were not ` +
         'settled: their consumers may have crashed.',
     )
   }

@@ -118,8 +118,7 @@ class StartableConsumer extends LifeCycle implements Consumer {
   async start(): Promise<void> {
     this.refuseStopped('start')
     if (!this.#isStarted) {
-      const { name, traits } = this.#settings.source
-      this.#settings.log.started(name, !traits.countsDeliveries)
+      this.#settings.log.started(this.#settings.source)
       void this.#warn()
     }
     this.#isStarted = true
@@ -148,7 +147,7 @@ class StartableConsumer extends LifeCycle implements Consumer {
     const { dedup, log, source } = this.#settings
     try {
       const warnings = await Promise.all(dedup.map(async (store) => store.warning?.()))
-      for (const warning of warnings) if (warning !== undefined) log.warned(warning)
+      for (const warning of warnings) if (warning !== undefined) log.warned(warning, 'dedup-store')
     } catch (error) {
       log.events.emit('error', { error, source: source.name })
     }

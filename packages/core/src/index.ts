@@ -40,8 +40,9 @@ export type {
   OutboxMessage,
 } from './messages/messages.ts'
 export type { DeadLetter, DeadLetterFilter, DeadLetterPage } from './ports/dead-letter-store.ts'
+export type { Loss } from './errors/lost-connection.ts'
 export type { Session } from './ports/session.ts'
-export type { InboxContext, RunOutcome, RunsMessages } from './messages/runs-messages.ts'
+export type { InboxContext, RunOutcome, RunsMessages, RunsMessagesOptions } from './messages/runs-messages.ts'
 export type {
   DeadLettered,
   Delivery,

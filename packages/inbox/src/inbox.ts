@@ -162,6 +162,21 @@ export interface Inbox<Tx, M extends AnyMessage = AnyMessage> extends DetachedIn
       signal?: AbortSignal | undefined
       /** The maximum number of attempts, 1 to 100. @default 5 */
       attempts?: number | undefined
+      /**
+       * Whether each attempt sees the message as it was passed, also if an earlier attempt has changed it. `run` copies the
+       * plain objects, arrays and bytes of the message before the first attempt, which gets the message itself; later
+       * attempts get copies. All other objects, such as a Date, a Map or an object of a class, are the same in each
+       * attempt: do not change them. With `false` nothing is copied, which is faster for large messages: for handlers
+       * that never change a message.
+       *
+       * @default true
+       */
+      copy?: boolean | undefined
+      /**
+       * Called when an attempt has failed because the database asks for another one, which follows after `delayMs`
+       * milliseconds. An error that the callback throws ends the call.
+       */
+      onConflict?: ((error: unknown, delayMs: number) => void) | undefined
     },
   ): Promise<InboxOutcome<R>>
   /**
@@ -173,6 +188,11 @@ export interface Inbox<Tx, M extends AnyMessage = AnyMessage> extends DetachedIn
   runBatch<N extends M, R>(
     messages: readonly N[],
     fn: (tx: Tx, fresh: readonly N[], contexts: readonly InboxContext[]) => Promise<R> | R,
-    options?: { signal?: AbortSignal | undefined; attempts?: number | undefined },
+    options?: {
+      signal?: AbortSignal | undefined
+      attempts?: number | undefined
+      copy?: boolean | undefined
+      onConflict?: ((error: unknown, delayMs: number) => void) | undefined
+    },
   ): Promise<{ outcomes: readonly InboxOutcome<undefined>[]; result?: R }>
 }

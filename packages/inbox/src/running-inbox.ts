@@ -3,14 +3,22 @@ import {
   isTxboxError,
   type AnyMessage,
   type InboxContext,
+  type Loss,
+  type RunsMessagesOptions,
   type Session,
 } from '@txbox/core'
 import type { ConnectedPorts } from '@txbox/core/ports'
-import { OptionChecker, attemptsOnConflict } from '@txbox/core/internal'
+import { OptionChecker, attemptsOnConflict, copyMessage } from '@txbox/core/internal'
 import type { Inbox, InboxHandler } from './inbox.ts'
 import type { InboxOutcome } from './outcome.ts'
 import { FIRST_ATTEMPT } from './handler-context.ts'
-import { TransactionInbox, mustBeFunction, tooOld, type InboxSettings } from './transaction-inbox.ts'
+import {
+  TransactionInbox,
+  mustBeFunction,
+  tooOld,
+  type InboxSettings,
+  type KeyedMessage,
+} from './transaction-inbox.ts'
 
 /** The inbox that can also open its own transactions. {@link Inbox} documents its methods. */
 export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> implements Inbox<Tx, M> {
@@ -31,8 +39,9 @@ export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> 
     const delivery = this.delivery(message)
     if (this.isKnownTooOld(delivery)) return tooOld(delivery)
     const signal = settings.signal ?? FIRST_ATTEMPT.signal
+    const messagesOf = eachAttempt([delivery], settings)
     return await this.#transact(settings, (tx, session, attempt) =>
-      this.deliver(session, tx, delivery, fn, { attempt, signal }),
+      this.deliver(session, tx, messagesOf(attempt)[0]!, fn, { attempt, signal }),
     )
   }
 
@@ -45,14 +54,19 @@ export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> 
     const settings = runSettings('runBatch', options)
     const deliveries = this.deliveries('runBatch', messages)
     const signal = settings.signal ?? FIRST_ATTEMPT.signal
+    const messagesOf = eachAttempt(deliveries, settings)
     return await this.#transact(settings, (tx, session, attempt) =>
-      this.deliverBatch(session, tx, deliveries, fn, { attempt, signal }),
+      this.deliverBatch(session, tx, messagesOf(attempt), fn, { attempt, signal }),
     )
+  }
+
+  lossOf(error: unknown): Promise<Loss> {
+    return this.#ports.lossOf(error)
   }
 
   /** Runs `work` in a new transaction, and repeats it after a conflict. */
   #transact<T>(
-    { signal, attempts }: RunSettings,
+    { signal, attempts, onConflict }: RunSettings,
     work: (tx: Tx, session: Session, attempt: number) => Promise<T>,
   ): Promise<T> {
     const transact = async (attempt: number): Promise<T> => {
@@ -62,24 +76,42 @@ export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> 
         throw attempt === attempts ? exhausted(error, attempts) : error
       }
     }
-    return attemptsOnConflict(transact, this.#ports, { attempts, signal })
+    return attemptsOnConflict(transact, this.#ports, { attempts, signal, onConflict })
   }
 }
 
-interface RunOptions {
-  signal?: AbortSignal | undefined
+interface RunOptions extends RunsMessagesOptions {
   attempts?: number | undefined
 }
 
 interface RunSettings {
   readonly signal: AbortSignal | undefined
   readonly attempts: number
+  readonly copy: boolean
+  readonly onConflict: RunsMessagesOptions['onConflict']
 }
 
 function runSettings(where: string, options: RunOptions): RunSettings {
-  const check = new OptionChecker(where, options).known('signal', 'attempts')
-  const attempts = check.integer('attempts', { min: 1, max: 100, default: 5 })
-  return { signal: check.signal('signal'), attempts }
+  const check = new OptionChecker(where, options).known('signal', 'attempts', 'copy', 'onConflict')
+  return {
+    signal: check.signal('signal'),
+    attempts: check.integer('attempts', { min: 1, max: 100, default: 5 }),
+    copy: check.flag('copy', true),
+    onConflict: check.callback('onConflict'),
+  }
+}
+
+/** Returns the messages of an attempt: the caller's own messages first, and then copies that were made before. */
+function eachAttempt<N>(
+  deliveries: readonly KeyedMessage<N>[],
+  { copy }: RunSettings,
+): (attempt: number) => readonly KeyedMessage<N>[] {
+  if (!copy) return () => deliveries
+  const received = deliveries.map(({ message }) => copyMessage(message))
+  return (attempt) =>
+    attempt === 1
+      ? deliveries
+      : deliveries.map((delivery, n) => ({ ...delivery, message: copyMessage(received[n]!) }))
 }
 
 /** Adds the number of attempts to an error of txbox; an error of the handler is returned unchanged. */

@@ -29,7 +29,7 @@ export interface InboxSettings<M> {
   readonly onDuplicate: ((event: DuplicateEvent<M>) => void) | undefined
 }
 
-interface KeyedMessage<N> {
+export interface KeyedMessage<N> {
   readonly message: N
   readonly key: InboxKey
   readonly claim: Claim
@@ -91,6 +91,10 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
   async forget(tx: unknown, message: M): Promise<boolean> {
     const { claim } = this.delivery(message)
     return this.#ports.inbox.remove(await this.#ports.bind(tx), claim.consumer, claim.key)
+  }
+
+  keyTextOf(message: M): string {
+    return inboxKey(this.#settings.extractKey(message), this.consumer).text
   }
 
   protected async deliver<H, N extends M, R>(

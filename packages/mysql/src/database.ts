@@ -20,6 +20,7 @@ import {
   CHECK_TIMEOUT_MS,
   GARBAGE_TIMEOUT_MS,
   assertTwoConnections,
+  lossOn,
   publicTransact,
   resolverOption,
   transactOn,
@@ -40,9 +41,10 @@ import { MysqlOutboxStore } from './outbox/outbox-store.ts'
 import { MysqlQueueSender } from './queue/queue-sender.ts'
 import { MysqlQueueStore } from './queue/queue-store.ts'
 import { MysqlRelayStore } from './relay/relay-store.ts'
+import { bindAlone } from './rows/bind-alone.ts'
 import { MysqlRowStore } from './rows/row-store.ts'
 import type { MysqlStatementRoot } from './connection/run-alone.ts'
-import { checkRevision } from './tables/schema-revision.ts'
+import { checkOwnConnection, checkRevision } from './tables/schema-revision.ts'
 import type { ServerTraits } from './connection/server.ts'
 import { assertOpen, bind, execute, openedSession, watch, type MysqlSession } from './connection/session.ts'
 import { MysqlVersionBufferStore } from './versions/version-buffer-store.ts'
@@ -123,7 +125,7 @@ interface Detached {
    */
   readonly serverBehind: (session: MysqlSession) => Promise<ServerTraits>
   /** Binds without the tables of txbox. */
-  readonly bindAlone: RowStore['bind']
+  readonly bindOwn: RowStore['bind']
 }
 
 function detachedPorts(tables: Tables, resolver: Resolver): Detached {
@@ -148,11 +150,11 @@ function detachedPorts(tables: Tables, resolver: Resolver): Detached {
     known.server = session.server
     return session
   }
-  const bindAlone: RowStore['bind'] = (handle) => bind(resolver, handle, known.server)
+  const bindOwn = bindAlone(resolver, known)
   return {
     known,
     serverBehind,
-    bindAlone,
+    bindOwn,
     ports: {
       bind: (handle) =>
         known.server === undefined ? bindFirst(handle) : bind(resolver, handle, known.server),
@@ -163,7 +165,7 @@ function detachedPorts(tables: Tables, resolver: Resolver): Detached {
       outbox: new MysqlOutboxStore(tables),
       versions: new MysqlVersionBufferStore(tables),
       queueSender: new MysqlQueueSender(tables),
-      rows: new MysqlRowStore(bindAlone, undefined),
+      rows: new MysqlRowStore(bindOwn, undefined),
     },
   }
 }
@@ -174,9 +176,12 @@ function connectedPorts(
   root: RootAdapter,
   db: object,
 ): { ports: ConnectedPorts; known: Known } {
-  const { ports, known, serverBehind, bindAlone } = detachedPorts(tables, resolver)
+  const { ports, known, serverBehind, bindOwn } = detachedPorts(tables, resolver)
   const run: RunStatement = (text) => root.query(db, text, [], CHECK_TIMEOUT_MS)
-  const server = async (): Promise<ServerTraits> => (known.server ??= await checkRevision(run, tables))
+  /** The traits of the server, once one of txbox's own connections has been checked: a user's transaction is not. */
+  let own: ServerTraits | undefined
+  const ask = async (): Promise<ServerTraits> => (own = known.server = await checkOwnConnection(run, tables))
+  const server = async (): Promise<ServerTraits> => own ?? (await ask())
   const sourceOf = (statementTimeoutMs: number): MysqlStatementRoot => ({
     root,
     db,
@@ -190,14 +195,15 @@ function connectedPorts(
     known,
     ports: {
       ...ports,
-      rows: new MysqlRowStore(bindAlone, { db, transact: (work) => transactAlone(work, {}) }),
+      rows: new MysqlRowStore(bindOwn, { db, transact: (work) => transactAlone(work, {}) }),
       transact: transactOn({ root, db, checksCommit: false }, errors, async (tx) => {
         const session = await openedSession(resolver, tx)
         session.server = await serverBehind(session)
         return session
       }),
+      lossOf: lossOn(root, db),
       async checkSchema() {
-        known.server = await translatingErrors(errors, CHECKING, () => checkRevision(run, tables))
+        await translatingErrors(errors, CHECKING, ask)
       },
       relay: ({ statementTimeoutMs }) => new MysqlRelayStore(tables, sourceOf(statementTimeoutMs)),
       deadLetters: ({ statementTimeoutMs, queue }) =>

@@ -21,6 +21,7 @@ import {
   CHECK_TIMEOUT_MS,
   GARBAGE_TIMEOUT_MS,
   assertTwoConnections,
+  lossOn,
   publicTransact,
   resolverOption,
   transactOn,
@@ -182,6 +183,7 @@ function connectedPorts(
       await detached.prepare(session)
       return session
     }),
+    lossOf: lossOn(root, db),
     async checkSchema() {
       const run: RunStatement = (text, values = []) => root.query(db, text, values, CHECK_TIMEOUT_MS)
       await translatingErrors(errors, CHECKING, () => checkRevision(run, schema))

@@ -6,7 +6,7 @@ import {
   type Session,
 } from '@txbox/core'
 import type { QueueMessage } from '@txbox/core/ports'
-import { LazyAbort, explanationOf } from '@txbox/core/internal'
+import { LazyAbort, copyBytes, explanationOf } from '@txbox/core/internal'
 import { expired } from './receipts.ts'
 import { decodedMessage, identityOf } from './received-message.ts'
 import type { StoredQueue } from './stored-queue.ts'
@@ -65,6 +65,10 @@ export class QueueDelivery<Tx, P> implements Delivery<P> {
 
   get lost(): AbortSignal {
     return this.#lost.signal
+  }
+
+  decodeAgain(): InboxMessage<P> {
+    return ownCopy(decodedMessage<P>(this.#stored).message)
   }
 
   onLost(listener: () => void): void {
@@ -186,7 +190,5 @@ function ownCopy<P>(message: InboxMessage<P>): InboxMessage<P> {
   const { payload } = message
   const headers = { ...message.headers }
   if (!(payload instanceof Uint8Array)) return { ...message, headers }
-  // The `slice` of a Buffer does not copy.
-  const bytes = Uint8Array.prototype.slice.call(payload)
-  return { ...message, headers, payload: bytes as P & Uint8Array }
+  return { ...message, headers, payload: copyBytes(payload) }
 }

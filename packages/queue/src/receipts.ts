@@ -11,7 +11,7 @@ const LAST_PLACE = 2n ** 63n - 1n
 const MAX_CHARACTERS = 1024
 
 /** Encodes a receipt as text that only this module can decode. */
-export function receiptText(queue: string, { place, receipt, ordered }: QueueReceipt): string {
+export function receiptText(queue: string, { place, receipt, ordered }: Omit<QueueReceipt, 'topic'>): string {
   const fields = [FORM, queue, String(place), receipt, ordered]
   return Buffer.from(JSON.stringify(fields)).toString('base64url')
 }
@@ -48,7 +48,7 @@ export function readReceipt(where: string, queue: string, received: unknown): Qu
   if (name !== queue) {
     throw refused(where, `the receipt is of the queue '${oneLine(name, 80)}', not of '${oneLine(queue)}'`)
   }
-  return { place: BigInt(place), receipt, ordered }
+  return { topic: queue, place: BigInt(place), receipt, ordered }
 }
 
 export function expired(where: string, queue: string): ReceiptExpiredError {

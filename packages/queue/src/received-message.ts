@@ -19,10 +19,12 @@ export function receivedMessage<P>(queue: string, stored: QueueMessage): Receive
   }
 }
 
-export function decodedMessage<P>(stored: QueueMessage): {
+interface Decoded<P> {
   readonly message: InboxMessage<P>
   readonly undecodable?: Error
-} {
+}
+
+export function decodedMessage<P>(stored: QueueMessage): Decoded<P> {
   const { payload, undecodable } = decoded(stored)
   const message: InboxMessage = Object.assign(identityOf(stored), { payload })
   return { message: message as InboxMessage<P>, ...(undecodable !== undefined && { undecodable }) }
@@ -35,7 +37,7 @@ export function identityOf({ id, type, headers, correlationId, createdAt }: Queu
     ...(type !== undefined && { type }),
     headers,
     ...(correlationId !== undefined && { correlationId }),
-    time: createdAt,
+    time: new Date(createdAt),
   }
 }
 

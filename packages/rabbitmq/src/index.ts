@@ -1,9 +1,11 @@
 export { fromRabbitmq, type RabbitmqDelivery } from './receive/from-rabbitmq.ts'
-export {
-  rabbitmqSource,
-  type RabbitmqQueueDeclaration,
-  type RabbitmqSourceOptions,
-} from './receive/rabbitmq-source.ts'
+export type { RabbitmqSourceDelivery } from './receive/delivery-reader.ts'
+export type {
+  RabbitmqBinding,
+  RabbitmqDelayedRetry,
+  RabbitmqQueueDeclaration,
+} from './receive/queue-declaration.ts'
+export { rabbitmqSource, type RabbitmqSourceOptions } from './receive/rabbitmq-source.ts'
 export { rabbitmqPublisher, type RabbitmqPublisherOptions } from './publish/rabbitmq-publisher.ts'
 export type { RabbitmqTlsOptions } from './connection/tls-settings.ts'
 export {

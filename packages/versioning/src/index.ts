@@ -26,7 +26,7 @@ export type {
   VersionBufferOutcome,
   VersionedMessage,
 } from './chains/version-buffer.ts'
-export { versionGuard, type VersionGuardOptions } from './rows/version-guard.ts'
+export { versionGuard, type VersionGuard, type VersionGuardOptions } from './rows/version-guard.ts'
 export type { SameKind, Version } from './version.ts'
 export {
   DatabaseAccessError,

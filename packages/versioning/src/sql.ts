@@ -14,7 +14,7 @@ export {
 export { retryOnConflict } from './retry-on-conflict.ts'
 export { stateMachine, type StateMachine } from './rules/state-machine.ts'
 export type { UntypedTables } from './tables/table-options.ts'
-export type { TableGuardOptions, Versioning } from './tables/versioning.ts'
+export type { TableGuard, TableGuardOptions, Versioning } from './tables/versioning.ts'
 export type {
   BufferedDeadLetter,
   DeadLetterReason,

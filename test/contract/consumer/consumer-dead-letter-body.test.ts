@@ -66,7 +66,7 @@ test('C10 N1 a dead letter that a stored queue keeps has the class of its error 
   await consumers.heard('dead-lettered', 2)
   const dead = await consumers.subject.queue.deadLetters.list()
   const errorOf = (id: string | undefined): string | undefined => dead.find((one) => one.id === id)?.error
-  const frame = String.raw`\(at placeOrder \(.*consumer-dead-letter-body\.test\.ts:\d+:\d+\)\)$`
-  expect(errorOf(ids[0])).toMatch(new RegExp(`^PermanentError: no such order ${frame}`))
-  expect(errorOf(ids[1])).toMatch(new RegExp(`^TypeError: no total ${frame}`))
+  const frame = String.raw`at placeOrder \(.*consumer-dead-letter-body\.test\.ts:\d+:\d+\)\)$`
+  expect(errorOf(ids[0])).toMatch(new RegExp(String.raw`^no such order \(PermanentError ${frame}`))
+  expect(errorOf(ids[1])).toMatch(new RegExp(String.raw`^no total \(TypeError ${frame}`))
 })

@@ -9,6 +9,25 @@ const STORE = { storeResult: true } as const
 onEachKind(target, (kind) => {
   const root = useRoot(target, kind, { max: 4 })
 
+  test.each(['commit and chain', 'rollback and chain'])(
+    'I7 the result of a handler that replaces its transaction by another one (%s) is not stored, also if the caller commits',
+    async (statement) => {
+      const subject = new InboxUnderTest(target, root, STORE)
+      const transaction = await root.begin()
+      const delivered = subject.inbox.process(transaction.tx, { id: 'x' }, async (tx) => {
+        await target.exec(tx, statement)
+        return 'of no transaction'
+      })
+      await expect(delivered).rejects.toMatchObject({
+        code: expect.stringMatching(/TXBOX_(TRANSACTION_ABORTED|NOT_IN_TRANSACTION)/) as unknown,
+      })
+      await transaction.commit()
+      const outcome = await subject.process({ id: 'x' }, () => 'another')
+      expect(outcome.status).toBe(statement === 'commit and chain' ? 'duplicate' : 'processed')
+      expect(Reflect.get(outcome, 'result')).toBe(statement === 'commit and chain' ? undefined : 'another')
+    },
+  )
+
   for (const way of WAYS) {
     test(`a duplicate gets the first delivery's result as it is after JSON (${way})`, async () => {
       const subject = new InboxUnderTest(target, root, STORE)

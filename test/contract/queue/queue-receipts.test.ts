@@ -88,13 +88,13 @@ for (const key of [undefined, 'a']) {
     await subject.send(key === undefined ? {} : { key }, key === undefined ? {} : { key })
     const request = { queue, limit: 1, visibilityTimeoutMs: 60_000, maxReceives: 10, remove: false }
     const [received] = await store.receive({ ...request, attempt: undefined })
-    const { place, receipt, ordered } = received!
+    const { topic, place, receipt, ordered } = received!
     expect(ordered).toBe(key !== undefined)
     const before = await rows(subject)
-    const forged: QueueReceipt = { place, receipt, ordered: !ordered }
+    const forged: QueueReceipt = { topic, place, receipt, ordered: !ordered }
     expect(await store.settle(undefined, [forged])).toEqual([false])
     expect(await rows(subject)).toEqual(before)
-    expect(await store.settle(undefined, [{ place, receipt, ordered }])).toEqual([true])
+    expect(await store.settle(undefined, [{ topic, place, receipt, ordered }])).toEqual([true])
   })
 }
 
@@ -116,6 +116,40 @@ test('Q9 a receipt of another queue is refused and changes nothing, also under h
     expect(await subject.size()).toBe(0)
   }
 })
+
+/** The same receipt, rewritten to name another queue. */
+function rewritten({ receipt }: Receipt, queue: string): Receipt {
+  const fields = JSON.parse(Buffer.from(receipt, 'base64url').toString()) as unknown[]
+  fields[1] = queue
+  return { receipt: Buffer.from(JSON.stringify(fields)).toString('base64url') }
+}
+
+for (const key of [undefined, 'a']) {
+  test(`Q9 a receipt that was rewritten to name another queue is refused and changes nothing: ${key === undefined ? 'without a key' : 'with a key'}`, async () => {
+    const [subject, stranger] = [new QueueUnderTest(target, root), new QueueUnderTest(target, root)]
+    const other = stranger.queue
+    const messages = [{}, {}, {}].map((_, n) => (key === undefined ? {} : { key: `${key}${n}` }))
+    await subject.send(...messages)
+    const received = await subject.receive()
+    const forged = received.map((each) => rewritten(each, other.name))
+    expect(forged.length).toBe(3)
+    const before = await rows(subject)
+    const refused = async (work: Promise<unknown>): Promise<void> => {
+      await expect(work).rejects.toThrow(ReceiptExpiredError)
+      expect(await rows(subject)).toEqual(before)
+    }
+    for (const call of Object.values(CALLS)) await refused(call(other, forged[0]!))
+    await refused(root.database.transact((tx) => other.delete(forged[0]!, { tx })))
+    // Concurrent calls share a statement.
+    const together = await Promise.allSettled(forged.map((each) => other.delete(each)))
+    expect(together.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+    await refused(
+      root.database.transact((tx) => Promise.all(forged.map((each) => other.delete(each, { tx })))),
+    )
+    for (const each of received) await subject.queue.delete(each)
+    expect(await subject.size()).toBe(0)
+  })
+}
 
 test('Q9 a value that is not a receipt is refused, and the error shows nothing of the value', async () => {
   const subject = new QueueUnderTest(target, root)

@@ -64,7 +64,7 @@ async function drain(
   relay.on('error', (event) => void errors.push(event))
   await relay.drain()
   await relay.stop()
-  for (const line of lines) expectPresentable(line.slice(0, 3000).replace(/ \(.*times within.*\)$/, ''))
+  for (const line of lines) expectPresentable(line.slice(0, 3000).replace(/ \(.*times, from.*\)$/, ''))
   return { published, lines, errors }
 }
 

@@ -37,7 +37,9 @@ fuzz(
     const [received] = await queue.receive()
     // The value that is given may be a proxy that refuses every look at it.
     const receipt =
-      'stored' in forgery ? { receipt: receiptText(queue.name, forgery.stored) } : (forgery.given as never)
+      'stored' in forgery
+        ? { receipt: receiptText(queue.name, { ...forgery.stored, topic: queue.name }) }
+        : (forgery.given as never)
     const transaction = await root.begin()
     const outcome = await outcomeOfAsync(() => {
       if (call === 'delete') return queue.delete(receipt)

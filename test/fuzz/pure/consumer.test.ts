@@ -5,6 +5,8 @@ import { redisDedup } from '@txbox/redis'
 import { deadLetterMessage } from '../../../packages/consumer/src/settle/dead-letter-message.ts'
 import type { HeldDelivery } from '../../../packages/consumer/src/receive/held-delivery.ts'
 import { BrokerDelivery } from '../../../packages/rabbitmq/src/receive/broker-delivery.ts'
+import { DeliveryCounts } from '../../../packages/rabbitmq/src/receive/delivery-counts.ts'
+import { DeliveryReader } from '../../../packages/rabbitmq/src/receive/delivery-reader.ts'
 import { outgoingMessage } from '../../../packages/rabbitmq/src/publish/outgoing-message.ts'
 import { claimKey } from '../../../packages/redis/src/claim-key.ts'
 import { fuzz } from '../../support/worlds/fuzz.ts'
@@ -31,7 +33,10 @@ const field = fc.oneof(
 const headers = fc
   .array(
     fc.tuple(
-      fc.oneof(fc.constantFrom('txbox-key', 'x-delivery-count', 'x-death', '__proto__'), hostileText()),
+      fc.oneof(
+        fc.constantFrom('txbox-key', 'x-delivery-count', 'x-acquired-count', 'x-death', '__proto__'),
+        hostileText(),
+      ),
       field,
     ),
     { maxLength: 4 },
@@ -57,9 +62,18 @@ const raw = fc.record({
 fuzz('a delivery of any headers has a key, a count and a message', 2500, raw, async (given) => {
   const settled: string[] = []
   // What the client hands over has been decoded: a getter that throws is not among it.
-  const outcome = outcomeOf(
-    () => new BrokerDelivery(given as never, true, async (_, how) => void settled.push(how)),
-  )
+  const isQuorum = [true, false, undefined][given.fields.deliveryTag % 3]
+  const counts = new DeliveryCounts({ queue: `q${given.fields.deliveryTag}`, broker: 'fuzz', isQuorum })
+  counts.hasAcquiredCounts = given.fields.deliveryTag % 2 === 0
+  const reader = new DeliveryReader({ id: undefined, key: undefined }, counts)
+  const outcome = outcomeOf(() => {
+    const contents = reader.read(given as never)
+    return new BrokerDelivery(given as never, contents, {
+      settle: async (_, how) => void settled.push(how),
+      waitsElsewhere: async () => undefined,
+      deadLetters: undefined,
+    })
+  })
   if ('thrown' in outcome) return expectRefusal(outcome.thrown)
   const delivery = outcome.result
   expect(Number.isSafeInteger(delivery.deliveries) && delivery.deliveries >= 1).toBe(true)
@@ -85,7 +99,8 @@ fuzz(
   2000,
   fc.tuple(message, anything(), fc.option(hostileText(), { nil: undefined }), fc.nat()),
   ([given, error, key, deliveries]) => {
-    const slot = { message: given, source: 'rabbitmq q', deliveries, delivery: { key } }
+    const identity = { source: undefined, id: 'stand-in' }
+    const slot = { message: given, identity, source: 'rabbitmq q', deliveries, delivery: { key } }
     const outcome = outcomeOf(() => deadLetterMessage(slot as unknown as HeldDelivery, 'dead', error))
     if ('thrown' in outcome) return expectRefusal(outcome.thrown)
     const letter = outcome.result

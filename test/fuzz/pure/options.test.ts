@@ -183,6 +183,8 @@ const makers: Record<string, readonly [(options: never) => unknown, Record<strin
         }),
         keepsRejected: fc.boolean(),
         countsDeliveries: fc.boolean(),
+        id: fc.constantFrom(() => 'id', 'x'),
+        key: fc.constantFrom(() => 'key', 'x'),
         connectTimeoutMs: number,
       },
     ],

@@ -32,7 +32,7 @@ const receipt = fc.record({
 fuzz('a receipt is read as it was written', 1500, fc.tuple(queueName, receipt), ([queue, written]) => {
   const text = receiptText(queue, written)
   expect(text).toMatch(/^[\w-]{1,1024}$/)
-  expect(readReceipt('delete', queue, { receipt: text })).toEqual(written)
+  expect(readReceipt('delete', queue, { receipt: text })).toEqual({ topic: queue, ...written })
 })
 
 /** The fields of a receipt, some of them hostile, and as a text that a program could have made of them. */

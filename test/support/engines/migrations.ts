@@ -103,6 +103,7 @@ const ROWS: Readonly<Record<number, readonly (readonly [table: string, columns: 
         "3, 'm', 'q', 'k', 'k', 'text/plain', '{}', 'p', NOW, NOW",
       ],
     ],
+    11: [],
   }
 
 /** Puts a row into each table of this migration. @returns the tables */

@@ -40,6 +40,8 @@ export const oddRoots: Record<string, (url: string) => Root> = {
     ),
   'mysql2 without a strict SQL mode, on latin1': (url) =>
     mysql2Root(poolOf(url, { charset: 'latin1_swedish_ci' }, ["set session sql_mode = ''"]), {}, 'promise'),
+  'mysql2 that limits the rows of a SELECT': (url) =>
+    mysql2Root(poolOf(url, {}, ['set session sql_select_limit = 1']), {}, 'promise'),
   'mysql2 that does not commit by itself': (url) =>
     mysql2Root(poolOf(url, {}, ['set session autocommit = 0']), {}, 'promise'),
   'mysql2 that takes several statements in one text': (url) =>

@@ -14,9 +14,10 @@ interface Stored {
 /** The outcome of a delivery, in the order of the settlements. */
 export interface Settled {
   readonly id: string
-  readonly how: 'accept' | 'retry' | 'reject'
+  readonly how: 'accept' | 'retry' | 'reject' | 'postpone'
   readonly delayMs?: number
   readonly counted?: boolean
+  readonly deliveries?: number
   readonly error?: unknown
 }
 
@@ -48,6 +49,10 @@ export class MemorySource implements Source {
   opened = 0
   /** Delivers as many messages as are requested, also several messages of a key at the same time. */
   isGenerous = false
+  /** With the trait `'per-delivery'`: whether a redelivered message shows that deliveries are counted. */
+  showsCounts = true
+  /** Whether deliveries can be postponed, and whether the queue keeps them at the moment. */
+  postpones: 'yes' | 'not now' | undefined
   /** Errors that the next calls of `open` throw. */
   readonly openFailures: unknown[] = []
   /** Called before an accept takes effect. */
@@ -71,16 +76,19 @@ export class MemorySource implements Source {
       key?: string
       headers?: Record<string, string>
       payload?: unknown
+      /** The id of the message. @default the name */
+      messageId?: string
       time?: Date
       undecodable?: unknown
       count?: number
       isSuspect?: boolean
     } = {},
   ): void {
-    const { key, headers, payload = id, time, undecodable, count = 0, isSuspect = false } = options
+    const { key, headers, payload = id, messageId = id, time, undecodable } = options
+    const { count = 0, isSuspect = false } = options
     this.#stored.push({
       message: {
-        id,
+        id: messageId,
         payload,
         ...(headers === undefined ? {} : { headers }),
         ...(time === undefined ? {} : { time }),
@@ -237,6 +245,7 @@ export class MemorySource implements Source {
       key: one.key,
       isSuspect: one.isSuspect,
       deliveries: Math.max(counted, one.isRedelivered && !countsDeliveries ? 2 : 1),
+      ...(countsDeliveries === 'per-delivery' && one.isRedelivered ? { isCounted: this.showsCounts } : {}),
       lost: lost.signal,
       accept: async (how = {}) => {
         await this.onAccept(one.message.id, how)
@@ -255,6 +264,21 @@ export class MemorySource implements Source {
           this.rejected.push(one.message)
         })
       },
+      ...(this.postpones === undefined
+        ? {}
+        : {
+            postpone: async ({ error: _, ...how }) => {
+              if (this.postpones === 'not now') return false
+              await settle({ how: 'postpone', ...how }, () => {
+                one.count = how.deliveries
+                one.dueAt = performance.now() + how.delayMs
+                // The message comes back behind all others.
+                remove()
+                this.#stored.push(one)
+              })
+              return true
+            },
+          }),
       ...(leaseMs === undefined
         ? {}
         : {

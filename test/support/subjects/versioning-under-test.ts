@@ -39,7 +39,8 @@ interface Functions {
     options: Options & { readonly where: Where; readonly merge: (row: R) => object },
   ): Promise<{ version: Version; attempts: number }>
 }
-type Guard<P> = (tx: object, message: InboxMessage<P>) => Promise<'apply' | 'stale'>
+type Call<P> = (tx: object, message: InboxMessage<P>) => Promise<'apply' | 'stale'>
+type Guard<P> = Call<P> & { readonly rowOf: (message: InboxMessage<P>) => string }
 
 type Half = 'Kysely' | 'createVersioning'
 
@@ -93,10 +94,13 @@ export class VersioningUnderTest implements Functions {
 
   versionGuard<P>(options: Options): Guard<P> {
     if (this.half === 'Kysely') return ofKysely.versionGuard(options as never) as Guard<P>
-    // Made at its first use: the options are refused at once, and the root is opened before the first test.
-    createVersioning({ database: this.#target.detached() }).versionGuard(options as never)
-    return (tx, message) =>
+    // The root is opened before the first test: until then, the options are checked without it.
+    const { rowOf } = createVersioning({ database: this.#target.detached() }).versionGuard<P>(
+      options as never,
+    )
+    const guard: Call<P> = (tx, message) =>
       createVersioning({ database: this.root.database }).versionGuard<P>(options as never)(tx, message)
+    return Object.assign(guard, { rowOf })
   }
 
   /** Runs one transaction. */

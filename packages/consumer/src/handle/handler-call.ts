@@ -1,3 +1,4 @@
+import type { Loss } from '@txbox/core'
 import { LONGEST_TIMER_MS, LazyAbort } from '@txbox/core/internal'
 import { HandleTimeoutError } from '../errors/errors.ts'
 import type { HeldDelivery } from '../receive/held-delivery.ts'
@@ -7,6 +8,8 @@ export class HandlerCall {
   readonly startedAt = performance.now()
   /** Whether the database has accepted a write in the transaction of the handler, before the handler was called. */
   hasWritten = false
+  /** What the failed transaction of the call has lost, once that was asked. */
+  loss: Promise<Loss> | undefined
   /** The handler's signal. It is also aborted when the broker has taken back all deliveries of the call. */
   readonly #handlerAbort = new LazyAbort()
   /** Aborted to roll back the transaction. */
@@ -24,7 +27,7 @@ export class HandlerCall {
     this.#unfinished = batch.length
     this.#whenReturned = whenReturned
     for (const held of batch) {
-      held.begin()
+      held.renewMessage()
       held.call = this
     }
     if (timeoutMs > LONGEST_TIMER_MS) return

@@ -1,3 +1,4 @@
+import type { Loss } from '@txbox/core'
 import { inboxKey } from '@txbox/core/internal'
 import type { HandledOutcome } from '../options/consumer.ts'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
@@ -21,6 +22,8 @@ export type Verdict =
       readonly startedAt: number
       /** Whether all messages fail at the moment. */
       readonly isUnavailable: boolean
+      /** Whether the transaction has lost its connection, although other connections reach the server. */
+      readonly isConnectionLost: boolean
       readonly marks?: DedupMarks | undefined
     }
   | { readonly kind: 'lost' }
@@ -169,12 +172,20 @@ export class Handling implements Turns {
       if (marks !== undefined) await marks.complete(call.givenUp)
       return { kind: 'handled', outcome, durationMs: elapsedMs ?? call.durationMs }
     } catch (error) {
-      if (!held.isExpired) return failed(error, call, marks)
+      if (!held.isExpired) return failed(error, call, marks, await this.#lossOf(error, call))
       await marks?.release()
       return { kind: 'lost' }
     } finally {
       call.leave(held)
     }
+  }
+
+  /** Returns what was lost while the handler ran. The deliveries of a batch share the answer. */
+  #lossOf(error: unknown, call: HandlerCall): Promise<Loss> | Loss {
+    const { work } = this.#settings
+    if (work.kind === 'none' || !call.hasWritten) return 'nothing'
+    call.loss ??= work.kind === 'inbox' ? work.inbox.lossOf?.(error) : work.ports.lossOf(error)
+    return call.loss ?? 'nothing'
   }
 
   #alone(held: HeldDelivery, call: HandlerCall): Promise<WorkResult> {
@@ -202,8 +213,11 @@ function workOf(settings: ConsumerSettings): Work {
   return new PlainWork(work, settings)
 }
 
-function failed(error: unknown, { startedAt, hasWritten }: HandlerCall, marks?: DedupMarks): Verdict {
-  return { kind: 'failed', error, startedAt, isUnavailable: isUnavailable(error, hasWritten), marks }
+function failed(error: unknown, call: HandlerCall, marks?: DedupMarks, loss: Loss = 'nothing'): Verdict {
+  const { startedAt, hasWritten } = call
+  const isConnectionLost = loss === 'connection'
+  const isDown = loss === 'server' || (!isConnectionLost && isUnavailable(error, hasWritten))
+  return { kind: 'failed', error, startedAt, isUnavailable: isDown, isConnectionLost, marks }
 }
 
 /** Returns whether one message may be the reason that the whole batch has failed. */

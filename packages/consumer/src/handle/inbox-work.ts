@@ -1,4 +1,4 @@
-import type { InboxContext, InboxMessage, RunsMessages } from '@txbox/core'
+import type { InboxContext, InboxMessage, RunsMessages, RunsMessagesOptions } from '@txbox/core'
 import type { Guard } from '../options/consumer.ts'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import type { HeldDelivery } from '../receive/held-delivery.ts'
@@ -26,37 +26,57 @@ export class InboxWork implements Work {
   }
 
   async alone(held: HeldDelivery, call: HandlerCall): Promise<WorkResult> {
-    const handle = async (tx: unknown, message: InboxMessage, given: InboxContext): Promise<unknown> => {
+    const handle = async (tx: unknown, _: InboxMessage, given: InboxContext): Promise<unknown> => {
       call.hasWritten = true
+      // There is no claim: the message is no duplicate. The claim that was just made is rolled back.
+      if (held.refusal !== undefined) throw held.refusal
+      if (given.attempt > 1) held.renewMessage()
+      const { message } = held
       if (await isStale(this.#guard, tx, message)) return STALE
       const context = consumerContext(given, held, call.signal)
       return this.#isBatch ? this.#handler(tx, [message], [context]) : this.#handler(tx, message, context)
     }
-    const outcome = await this.#inbox.run(held.message, handle, { signal: call.givenUp })
+    const outcome = await this.#inbox.run(held.message, handle, optionsOf([held], call))
     return outcome.status === 'processed' ? resultOf(outcome.result) : { outcome: outcome.status }
   }
 
   together(batch: readonly HeldDelivery[], call: HandlerCall): readonly Promise<WorkResult>[] {
+    // The inbox returns the messages that it was given. In a later attempt, their deliveries have other messages.
+    const heldOf = new Map(batch.map((held) => [held.message, held]))
     // The async function turns an error that the inbox throws into a rejection.
     const run = async () =>
       this.#inbox.runBatch(
-        batch.map(({ message }) => message),
-        async (tx, fresh, given) => {
+        [...heldOf.keys()],
+        async (tx, messages, given) => {
           call.hasWritten = true
-          const heldOf = new Map(batch.map((held) => [held.message, held]))
-          const contexts = fresh.map((message, n) =>
-            consumerContext(given[n]!, heldOf.get(message)!, call.signal),
-          )
-          return guarded(this.#guard, tx, { messages: fresh, contexts }, this.#handler)
+          const refused = messages.find((message) => heldOf.get(message)?.refusal !== undefined)
+          if (refused !== undefined) throw heldOf.get(refused)!.refusal!
+          const fresh = messages.map((message, n) => {
+            const held = heldOf.get(message)!
+            if (given[n]!.attempt > 1) held.renewMessage()
+            return { held, context: consumerContext(given[n]!, held, call.signal) }
+          })
+          return guarded(this.#guard, tx, fresh, this.#handler)
         },
-        { signal: call.givenUp },
+        optionsOf(batch, call),
       )
     const done = run()
-    return batch.map(async ({ message }, n): Promise<WorkResult> => {
+    return batch.map(async (held, n): Promise<WorkResult> => {
       const { outcomes, result: stale } = await done
       const { status } = outcomes[n]!
       if (status !== 'processed') return { outcome: status }
-      return { outcome: stale?.has(message) === true ? 'stale' : 'processed' }
+      return { outcome: stale?.has(held) === true ? 'stale' : 'processed' }
     })
+  }
+}
+
+/** The consumer itself renews the messages: its sources decode them again. */
+function optionsOf(batch: readonly HeldDelivery[], call: HandlerCall): RunsMessagesOptions {
+  return {
+    signal: call.givenUp,
+    copy: false,
+    onConflict: (error, delayMs) => {
+      for (const held of batch) held.reportConflict(error, delayMs)
+    },
   }
 }

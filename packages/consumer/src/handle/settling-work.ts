@@ -47,12 +47,14 @@ export class SettlingWork implements Work {
 
   together(batch: readonly HeldDelivery[], call: HandlerCall): readonly Promise<WorkResult>[] {
     const done = this.#transact(batch, call, (tx, attempt) => {
-      const messages = batch.map(({ message }) => message)
-      const contexts = batch.map((held) => handlerContext(held, this.#settings, call, attempt))
-      return guarded(this.#guard, tx, { messages, contexts }, this.#handler)
+      const all = batch.map((held) => ({
+        held,
+        context: handlerContext(held, this.#settings, call, attempt),
+      }))
+      return guarded(this.#guard, tx, all, this.#handler)
     })
-    return batch.map(async ({ message }): Promise<WorkResult> => {
-      return { outcome: (await done).has(message) ? 'stale' : 'processed' }
+    return batch.map(async (held): Promise<WorkResult> => {
+      return { outcome: (await done).has(held) ? 'stale' : 'processed' }
     })
   }
 
@@ -85,8 +87,11 @@ export class SettlingWork implements Work {
         return result
       } catch (error) {
         if (attempt === ATTEMPTS || call.givenUp.aborted || !this.#ports.isConflict(error)) throw error
-        await pause(PAUSES.delayMs(attempt, Math.random), call.givenUp)
+        const delayMs = PAUSES.delayMs(attempt, Math.random)
+        for (const held of batch) held.reportConflict(error, delayMs)
+        await pause(delayMs, call.givenUp)
         call.givenUp.throwIfAborted()
+        for (const held of batch) held.renewMessage()
       } finally {
         for (const held of batch) held.heartbeat?.pause(false)
       }

@@ -1,4 +1,4 @@
-import type { InboxMessage, Logger } from '@txbox/core'
+import type { InboxMessage, Logger, Source } from '@txbox/core'
 import {
   explanationOf,
   loggedEvents,
@@ -14,13 +14,15 @@ import { isPermanent, isRetryLater } from '../errors/failure-kind.ts'
 
 export interface ConsumerLog {
   readonly events: EventListeners<ConsumerEvents>
+  started(source: Source): void
+  /** Warns once that the source does not count deliveries, so that a message that crashes its process is not recognized. */
+  uncounted(source: string): void
   /**
-   * @param isPoisonUnbounded whether the source does not count deliveries, so that a message that crashes its process is not
-   *   recognized.
+   * @param text about a setting of a server that weakens the guarantee of a dedup store, or that a source needs.
+   * @param event the event in the log.
    */
-  started(source: string, isPoisonUnbounded: boolean): void
-  /** @param text one sentence about a setting of the server that weakens the guarantee of a dedup store. */
-  warned(text: string): void
+  warned(text: string, event: 'dedup-store' | 'source'): void
+  receivesAgain(source: string, outageMs: number): void
   /** Logs the counts of repeated lines, and then that the consumer has stopped. */
   stopped(): void
 }
@@ -31,16 +33,30 @@ export interface ConsumerLog {
 export function consumerLog(name: string, logger: Logger | false | undefined): ConsumerLog {
   const logged = loggedEvents<ConsumerEvents>(logger, LINES)
   const who = `The consumer ${oneLine(name)}`
+  let isUncounted = false
+  const uncounted = (source: string): void => {
+    if (isUncounted) return
+    isUncounted = true
+    const text = `${who}: ${source} does not count deliveries, so a message that crashes its process is delivered again without limit.`
+    logged.write({ level: 'warn', object: { event: 'uncounted', source }, text })
+  }
   return {
     events: logged.events,
-    started(source, isPoisonUnbounded) {
+    uncounted,
+    started({ name: source, traits: { countsDeliveries } }) {
       logged.started(`${who} has started on ${source}.`)
-      if (!isPoisonUnbounded) return
-      const text = `${who}: ${source} does not count deliveries, so a message that crashes its process is delivered again without limit.`
-      logged.write({ level: 'warn', object: { event: 'uncounted', source }, text })
+      if (countsDeliveries === 'per-delivery') {
+        const text = `${who}: whether ${source} counts deliveries is known when it delivers a message again. Otherwise a message that crashes its process is delivered again without limit.`
+        logged.write({ level: 'info', object: { event: 'count-unknown', source }, text })
+      } else if (!countsDeliveries) uncounted(source)
     },
-    warned(text) {
-      logged.write({ level: 'warn', object: { event: 'dedup-store' }, text: `${who}: ${text}` })
+    warned(text, event) {
+      logged.write({ level: 'warn', object: { event }, text: `${who}: ${text}` })
+    },
+    receivesAgain(source, outageMs) {
+      logged.over('unavailable')
+      const text = `${who} receives again from ${source}, after ${readableDuration(outageMs)}.`
+      logged.write({ level: 'info', object: { event: 'available', source, outageMs }, text })
     },
     stopped: () => logged.stopped(`${who} has stopped.`),
   }

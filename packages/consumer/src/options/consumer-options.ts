@@ -105,7 +105,10 @@ export interface ConsumerOptions<P = unknown> {
   /**
    * Receives dead letters if the source does not keep rejected messages. Such a source requires the publisher, unless
    * `delivery` is `'at-most-once'`. A message is accepted only after the publisher has accepted its dead letter, which has
-   * the headers `txbox-error`, `txbox-deliveries` and `txbox-source`. The consumer does not close the publisher.
+   * the bytes, content type and headers of the message as it was received, and the headers `txbox-error`, `txbox-deliveries`
+   * and `txbox-source`. The publisher has 30 s to answer. If it refuses a dead letter with `retryable: false`, or by a
+   * `PermanentError`, the source keeps the message if it can; otherwise a reduced dead letter is published. The consumer does
+   * not close the publisher.
    */
   deadLetters?: Publisher | undefined
   /** The topic of dead letters, 1 to 255 characters. @default the name of the consumer, followed by `.dead-letters` */

@@ -14,7 +14,7 @@ import {
   type Source,
 } from '@txbox/core'
 import type { ConnectedPorts } from '@txbox/core/ports'
-import { OptionChecker, connectedPortsOf, loggerOption, propertyOf } from '@txbox/core/internal'
+import { OptionChecker, connectedPortsOf, inboxKey, loggerOption, propertyOf } from '@txbox/core/internal'
 import { lingerOption, maxSizeOption } from '../batcher/batcher-settings.ts'
 import { consumerLog, type ConsumerLog } from './consumer-log.ts'
 import type { Guard } from './consumer.ts'
@@ -71,6 +71,8 @@ export interface ConsumerSettings {
   /** If undefined, each store uses its own retention. */
   readonly retentionMs: number | undefined
   readonly keyOf: KeyExtractor<InboxMessage>
+  /** Returns the text of the key, or throws if the message has no usable key. */
+  readonly keyTextOf: (message: InboxMessage) => string
   readonly work: WorkSettings
   readonly handler: (...args: never[]) => unknown
   readonly batch: { readonly maxSize: number; readonly lingerMs: number } | undefined
@@ -89,6 +91,7 @@ export function checkConsumerOptions(options: object): ConsumerSettings {
   const batch = batchOption(propertyOf(options, 'batch'))
   const concurrency = concurrencyOption(check, batch === undefined ? MAX_CONCURRENCY : MAX_BATCHES, 10)
   const least = concurrency * (batch?.maxSize ?? 1)
+  const keyOf = check.callback<KeyExtractor<InboxMessage>>('key') ?? messageId()
   return {
     source,
     name,
@@ -110,7 +113,11 @@ export function checkConsumerOptions(options: object): ConsumerSettings {
     deadLetters: deadLettersOption(check, options, { source, work, name }),
     dedup: dedupOption(check, propertyOf(options, 'dedup'), work),
     retentionMs: retentionOption(check, propertyOf(options, 'retentionMs')),
-    keyOf: check.callback<KeyExtractor<InboxMessage>>('key') ?? messageId(),
+    keyOf,
+    keyTextOf(message) {
+      const text = work.kind === 'inbox' ? work.inbox.keyTextOf?.(message) : undefined
+      return text ?? inboxKey(keyOf(message), name).text
+    },
     log: consumerLog(name, loggerOption(check, propertyOf(options, 'logger') as never)),
     signal: check.signal('signal'),
   }
@@ -214,7 +221,8 @@ function deadLettersOption(
     if (source.traits.keepsRejected || (work.kind === 'none' && work.atMostOnce)) return undefined
     throw new InvalidOptionError(
       `${check.where}: the source '${source.name}' does not keep messages that are rejected. Pass a publisher as the option ` +
-        "'deadLetters', or set up the source to keep them.",
+        "'deadLetters', or set up the source to keep them: rabbitmqSource by 'declare.deadLetterExchange', or by 'keepsRejected: true' " +
+        'if an argument or a policy of the queue has a dead letter exchange.',
     )
   }
   if (typeof propertyOf(publisher, 'publish') !== 'function') throw check.wrong('deadLetters', 'a publisher')

@@ -23,7 +23,15 @@ export interface ConsumerContext extends InboxContext {
 }
 
 /** Decides in the transaction, after the claim and before the handler, whether a message still applies. */
-export type Guard<Tx, M = InboxMessage> = (tx: Tx, message: M) => Promise<'apply' | 'stale'>
+export interface Guard<Tx, M = InboxMessage> {
+  (tx: Tx, message: M): Promise<'apply' | 'stale'>
+  /**
+   * Names the row that the guard locks for a message. For the messages of a batch, the guard is then called in the order of
+   * these texts, and otherwise in the order of the messages, so that two batches with the same rows do not deadlock. Must not
+   * throw.
+   */
+  readonly rowOf?: ((message: M) => string) | undefined
+}
 
 /**
  * How a message was handled. `'processed'`: by the handler. `'duplicate'`: an earlier delivery of the message was handled.
@@ -48,7 +56,10 @@ export interface ConsumerEvents<M = InboxMessage> {
    * connection breaks now, the message is delivered again with the outcome `'duplicate'`.
    */
   handled: MessageEvent<M> & { readonly outcome: HandledOutcome; readonly durationMs: number }
-  /** The message is handled again after `delayMs`. `local`: without a redelivery, and without counting a delivery. */
+  /**
+   * The message is handled again after `delayMs`. `local`: without a redelivery, and without counting a delivery, as after a
+   * conflict for which the database asks for the transaction to be run again.
+   */
   retried: MessageEvent<M> & { readonly error: unknown; readonly delayMs: number; readonly local: boolean }
   /** The message cannot be handled, or has failed too often. The message is now a dead letter. */
   'dead-lettered': MessageEvent<M> & { readonly error: unknown }
@@ -62,6 +73,9 @@ export interface ConsumerEvents<M = InboxMessage> {
    * The source, the database, the dedup store or the publisher of dead letters cannot be reached or used. No message is at fault,
    * and no attempt is counted. `retryInMs` is `Infinity` when half of the room is taken by messages whose dead letters are refused
    * for good: the consumer does not work until it is started again.
+   *
+   * Also emitted when the connection of a transaction has ended although the server can be reached: its message is tried again, up to
+   * three times without counting an attempt.
    */
   unavailable: { readonly source: string; readonly error: unknown; readonly retryInMs: number }
   /** A message of this key is returned to the source, and later messages of the key may overtake it. */
@@ -76,7 +90,10 @@ export interface ConsumerEvents<M = InboxMessage> {
    * again each minute.
    */
   slow: MessageEvent<M> & { readonly durationMs: number }
-  /** An unexpected error: a settlement that failed, a message that was never acknowledged, or a listener that threw. */
+  /**
+   * An unexpected error: a settlement that failed, a message that was never acknowledged, a dead letter that was refused for good,
+   * or a listener that threw.
+   */
   error: { readonly error: unknown; readonly source?: string; readonly message?: M }
 }
 

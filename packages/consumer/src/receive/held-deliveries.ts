@@ -1,16 +1,17 @@
-import type { Delivery } from '@txbox/core'
+import type { Delivery, InboxMessage } from '@txbox/core'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import { Heartbeats } from './heartbeats.ts'
 import { HeldDelivery } from './held-delivery.ts'
 import { HeldRoom } from './held-room.ts'
 import { KeyLanes } from './key-lanes.ts'
-import { RememberedDeliveries } from './remembered-deliveries.ts'
+import { identified } from './identified.ts'
+import { NOTHING_EARLIER, RememberedDeliveries, type EarlierDeliveries } from './remembered-deliveries.ts'
 
 const LOST = new Error('The source has taken the delivery back.')
 
 /** The deliveries that a consumer has received and not settled. */
 export class HeldDeliveries {
-  readonly remembered = new RememberedDeliveries()
+  readonly remembered: RememberedDeliveries
   readonly lanes = new KeyLanes()
   /** The room of the deliveries that are held although nobody handles them. */
   readonly unhandled: HeldRoom
@@ -27,6 +28,7 @@ export class HeldDeliveries {
   constructor(settings: ConsumerSettings) {
     const { leaseMs } = settings.source.traits
     this.#settings = settings
+    this.remembered = new RememberedDeliveries(settings.prefetch)
     this.unhandled = new HeldRoom(settings.prefetch)
     this.#heartbeats = leaseMs === undefined ? undefined : new Heartbeats(leaseMs)
   }
@@ -47,7 +49,8 @@ export class HeldDeliveries {
 
   /** Holds a delivery from now on, and extends its lease. */
   take(delivery: Delivery): HeldDelivery {
-    const held = new HeldDelivery(delivery, this.#settings, this.#rememberedOf(delivery))
+    const is = identified(delivery, this.#settings.keyTextOf)
+    const held = new HeldDelivery(delivery, this.#settings, is, this.#earlier(is.message))
     if (delivery.isSuspect === true) this.#suspects += 1
     this.#held.add(held)
     if (delivery.extend !== undefined) held.heartbeat = this.#heartbeats?.start(held)
@@ -59,12 +62,19 @@ export class HeldDeliveries {
   }
 
   /**
-   * Returns the number of remembered deliveries. For a source that keeps both delays and counts it is 0: the source's own
-   * count is exact then, and restarts when the message is redriven.
+   * Returns what is remembered about earlier deliveries. For a source that keeps both delays and counts, the number of deliveries
+   * is not: the source's own count is exact then, and restarts when the message is redriven.
    */
-  #rememberedOf({ message }: Delivery): number {
+  #earlier(message: InboxMessage): EarlierDeliveries {
     const { delays, countsDeliveries } = this.#settings.source.traits
-    return delays && countsDeliveries ? 0 : this.remembered.of(message)
+    const earlier = this.remembered.of(message)
+    if (!delays || countsDeliveries !== true) return earlier
+    return { ...NOTHING_EARLIER, lostConnections: earlier.lostConnections }
+  }
+
+  /** The source has lost a delivery before the consumer received it. */
+  lostUnseen(delivery: Delivery): void {
+    this.remembered.lost(identified(delivery, this.#settings.keyTextOf).message)
   }
 
   /** Waits until no other delivery can run beside this one. */
@@ -124,8 +134,9 @@ export class HeldDeliveries {
     held.call?.deliveryLost()
     if (held.isSettled || held.isAccepting || !this.#held.has(held)) return
     this.#settings.log.events.emit('lost', held.about)
-    // The source has not counted the attempts for which the consumer held the delivery.
-    this.remembered.remember(held.message, held.attempts)
+    // An attempt that was interrupted by the loss did not fail.
+    const { deliveries, failures, lostConnections } = held
+    this.remembered.lost(held.identity, { deliveries, attempts: failures, lostConnections })
     held.heartbeat?.stop()
     // A running delivery leaves when its handler has ended, so that no other message of its key runs at the same time.
     held.interrupt(LOST)

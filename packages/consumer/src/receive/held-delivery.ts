@@ -1,7 +1,10 @@
 import type { Delivery, InboxMessage } from '@txbox/core'
+import { copyMessage } from '@txbox/core/internal'
 import type { MessageEvent } from '../options/consumer.ts'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import type { Heartbeat } from './heartbeats.ts'
+import { withId, type Identified } from './identified.ts'
+import type { EarlierDeliveries } from './remembered-deliveries.ts'
 
 /** A call of the handler that has not ended. */
 interface RunningCall {
@@ -13,9 +16,17 @@ interface RunningCall {
 /** One delivery that the consumer holds, from its receipt until it is settled or lost. It waits for one thing at a time. */
 export class HeldDelivery {
   readonly delivery: Delivery
+  /** The identity of the message as it was received: a handler may change its message. */
+  readonly identity: { readonly source: string | undefined; readonly id: string }
+  /** Why the message cannot be handled by any attempt. */
+  readonly problem: unknown
+  /** Why the message was delivered too often. It is no longer handled, but may be a duplicate. */
+  refusal: Error | undefined
   localRetries = 0
-  /** The number of deliveries whose attempt has begun. */
-  attempts: number
+  /** How often the message was retried uncounted because its transaction has lost its connection. */
+  lostConnections: number
+  /** The number of attempts that have failed. */
+  failures: number
   /** Whether the source has settled the delivery, possibly in the handler's transaction or before the handler was called. */
   isSettled = false
   /** Whether the delivery is accepted before the handler is called. If the connection breaks now, the message may be gone. */
@@ -31,17 +42,34 @@ export class HeldDelivery {
   left: Promise<void> | undefined
   readonly #settings: ConsumerSettings
   readonly #firstDeliveries: number
+  readonly #firstAttempt: number
   #heldRuns = 0
+  /** The message of the attempt that runs, or of the last one. */
+  #message: InboxMessage
+  /** A copy of the message as received, if the source does not decode the message again. */
+  #received: InboxMessage | undefined
+  /** Whether an attempt has had the message, and may have changed it. */
+  #isUsed = false
   #waiting: PromiseWithResolvers<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #interruption: unknown
 
-  /** @param earlier the number of earlier deliveries of the message that this process remembers. */
-  constructor(delivery: Delivery, settings: ConsumerSettings, earlier: number) {
+  /** @param earlier what this process remembers about the earlier deliveries of the message. */
+  constructor(
+    delivery: Delivery,
+    settings: ConsumerSettings,
+    { message, problem }: Identified,
+    { deliveries, attempts, lost, lostConnections }: EarlierDeliveries,
+  ) {
     this.delivery = delivery
+    this.#message = message
+    this.identity = { source: message.source, id: message.id }
+    this.problem = problem
     this.#settings = settings
-    this.#firstDeliveries = Math.max(delivery.deliveries, earlier + 1)
-    this.attempts = this.deliveries - 1
+    this.#firstDeliveries = Math.max(delivery.deliveries, deliveries + 1)
+    this.#firstAttempt = Math.max(delivery.deliveries - lost, attempts + 1)
+    this.failures = this.attempt - 1
+    this.lostConnections = lostConnections
   }
 
   get source(): string {
@@ -49,12 +77,17 @@ export class HeldDelivery {
   }
 
   get message(): InboxMessage {
-    return this.delivery.message
+    return this.#message
   }
 
   /** The number of deliveries. An attempt for which the consumer held the delivery counts as another delivery. */
   get deliveries(): number {
     return this.#firstDeliveries + this.#heldRuns
+  }
+
+  /** The number of the current attempt: the deliveries without those that were lost with their connections. */
+  get attempt(): number {
+    return this.#firstAttempt + this.#heldRuns
   }
 
   get isLost(): boolean {
@@ -80,17 +113,26 @@ export class HeldDelivery {
     return this.#interruption
   }
 
-  begin(): void {
-    this.attempts = this.deliveries
+  /** The attempt has failed, and counts. */
+  fail(): void {
+    this.failures = this.attempt
+  }
+
+  /** Must be called before each attempt: the attempt sees the message as received, whatever an earlier one has changed in it. */
+  renewMessage(): void {
+    const { delivery } = this
+    if (delivery.decodeAgain !== undefined) {
+      if (this.#isUsed) this.#message = withId(delivery.decodeAgain(), this.identity.id)
+    } else if (this.#received === undefined) this.#received = copyMessage(this.#message)
+    else this.#message = copyMessage(this.#received)
+    this.#isUsed = true
   }
 
   /** @param isCounted whether the next attempt counts as another delivery. */
   beginAgain({ isCounted }: { readonly isCounted: boolean }): void {
-    if (isCounted) {
-      this.#heldRuns += 1
-      this.localRetries = 0
-    }
-    this.attempts = this.deliveries - 1
+    if (!isCounted) return
+    this.#heldRuns += 1
+    this.localRetries = 0
   }
 
   /** Waits until `proceed` is called. Rejects with the reason of `interrupt`, also if that was called before. */
@@ -149,8 +191,26 @@ export class HeldDelivery {
     }
   }
 
+  /** Lets the source keep the message for a time. @returns whether the delivery is settled. Otherwise it is still held. */
+  async postpone(how: Parameters<NonNullable<Delivery['postpone']>>[0]): Promise<boolean> {
+    try {
+      if ((await this.delivery.postpone?.(how)) !== true) return false
+    } catch (error) {
+      this.report(error)
+      return false
+    }
+    this.heartbeat?.stop()
+    this.isSettled = !this.isLost
+    return true
+  }
+
   async extend(): Promise<void> {
     await this.delivery.extend?.(this.#settings.source.traits.leaseMs!)
+  }
+
+  /** Reports that the database asks for the same work again, in the same call, which does not count as a delivery. */
+  reportConflict(error: unknown, delayMs: number): void {
+    this.#settings.log.events.emit('retried', { ...this.about, error, delayMs, local: true })
   }
 
   report(error: unknown): void {

@@ -23,6 +23,8 @@ export class Intake {
   /** Ends the receive in flight. */
   #receiving = new AbortController()
   #running: Promise<void> | undefined
+  /** When the source failed, until it is open again. */
+  #failedAt: number | undefined
 
   constructor(
     settings: ConsumerSettings,
@@ -76,6 +78,7 @@ export class Intake {
       try {
         this.#open ??= await this.#openSource()
         this.#tried.resolve()
+        this.#receivesAgain()
         await unlessAborted(this.#receive(this.#open, openedAt), this.#failure.signal)
       } catch (error) {
         if (signal.aborted) return
@@ -90,7 +93,16 @@ export class Intake {
     const failed = (error: unknown): void => failure.abort(error)
     const deadLettered = (dead: DeadLettered): void =>
       log.events.emit('dead-lettered', { source: source.name, ...dead })
-    return source.open({ prefetch, failed, deadLettered })
+    const warned = (text: string): void => log.warned(text, 'source')
+    const lost = (delivery: Delivery): void => this.#held.lostUnseen(delivery)
+    return source.open({ prefetch, failed, deadLettered, lost, warned })
+  }
+
+  #receivesAgain(): void {
+    if (this.#failedAt === undefined) return
+    const { source, log } = this.#settings
+    log.receivesAgain(source.name, performance.now() - this.#failedAt)
+    this.#failedAt = undefined
   }
 
   async #receive(open: OpenSource, openedAt: number): Promise<void> {
@@ -119,6 +131,7 @@ export class Intake {
     const { source, log } = this.#settings
     if (performance.now() - openedAt > WORKED_MS) this.#outage.succeeded(openedAt)
     const { retryInMs } = this.#outage.failed(performance.now())
+    this.#failedAt ??= performance.now()
     log.events.emit('unavailable', { source: source.name, error, retryInMs })
     this.#tried.resolve()
     if (this.#failure.signal.aborted || this.#open?.keepsDeliveries !== true) await this.#closeSource()

@@ -1,4 +1,4 @@
-import type { RetryLaterError } from '@txbox/core'
+import { exponentialBackoff, type RetryLaterError } from '@txbox/core'
 import { usablePause } from '@txbox/core/internal'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import { isPermanent, isRetryLater, isStopped, isTimedOut } from '../errors/failure-kind.ts'
@@ -7,32 +7,25 @@ import type { HeldDeliveries } from '../receive/held-deliveries.ts'
 import type { HeldDelivery } from '../receive/held-delivery.ts'
 import type { Outage } from '../receive/outage.ts'
 import { DeadLetters } from './dead-letters.ts'
+import { Retries, type Next } from './retries.ts'
 
 /** The delay in place of a wrong one, and after an error of the consumer's own work. */
 const FALLBACK_DELAY_MS = 1000
 
-/** How a delivery is returned to its source. */
-interface Return {
-  readonly delayMs: number
-  readonly counted: boolean
-  readonly error: unknown
-}
-
-/** The next step of a delivery that the consumer keeps. */
-export interface Next {
-  /** How long the delivery pauses. `undefined`: its next attempt comes behind the deliveries that wait for a handler. */
-  readonly pauseMs: number | undefined
-  /** The failure that counts as a delivery. The source has not counted it. */
-  readonly failure?: { readonly error: unknown } | undefined
-  /** After the pause the delivery is returned to the source. By default it is handled again. */
-  readonly giveBack?: Return | undefined
-}
+/** How often a message is retried uncounted because its transaction has lost its connection, and the pauses before that. */
+const LOST_CONNECTIONS = 3
+const LOST_CONNECTION_PAUSES = exponentialBackoff({
+  minMs: 100,
+  maxMs: 3000,
+  attempts: LOST_CONNECTIONS + 1,
+})
 
 /**
  * Settles each delivery according to its verdict: accepts it, returns it to the source, makes it a dead letter, or keeps it for
  * another attempt.
  */
 export class Conclusion {
+  readonly retries: Retries
   readonly #deadLetters: DeadLetters
   readonly #settings: ConsumerSettings
   readonly #events: ConsumerSettings['log']['events']
@@ -49,6 +42,7 @@ export class Conclusion {
     this.#held = held
     this.#outage = outage
     this.#stopping = stopping
+    this.retries = new Retries(settings, held, stopping)
     this.#deadLetters = new DeadLetters(settings, held, stopping)
     const how = { recorded: settings.work.kind === 'inbox' }
     this.#accept = (delivery) => delivery.accept(how)
@@ -65,11 +59,10 @@ export class Conclusion {
     }
     const delayMs = this.#usable(held, 'retryAfterMs of the dedup store', () => verdict.retryAfterMs)
     const error = new Error('Another delivery of the message is being handled.')
-    return this.#retryLater(held, { delayMs, counted: false, error })
+    return this.retries.later(held, { delayMs, counted: false, error })
   }
 
   async refuse(held: HeldDelivery, error: unknown): Promise<void> {
-    held.begin()
     await this.#deadLetters.store(held, error)
   }
 
@@ -77,7 +70,7 @@ export class Conclusion {
   async interrupted(held: HeldDelivery, { failure }: Pick<Next, 'failure'> = {}): Promise<void> {
     if (held.isLost) return
     const { error } = failure ?? { error: held.interruption }
-    await this.#return(held, { delayMs: 0, counted: failure !== undefined, error })
+    await this.retries.return(held, { delayMs: 0, counted: failure !== undefined, error })
   }
 
   /**
@@ -91,29 +84,13 @@ export class Conclusion {
     )
   }
 
-  /** Returns the delivery to the source. Where the source keeps the order of keys, later messages of its key return, too. */
-  async giveBack(held: HeldDelivery, how: Return): Promise<undefined> {
-    const { source, inOrder } = this.#settings
-    const { key } = held.delivery
-    const isInOrder = key !== undefined && inOrder && !this.#stopping.aborted
-    if (isInOrder && !source.traits.ordersKeys) this.#events.emit('order-broken', { ...held.about, key })
-    await this.#return(held, how)
-    if (!isInOrder || !source.traits.ordersKeys) return
-    // The source holds back the key now. The lane stays closed until the later messages of the key have been returned.
-    const error = new Error('An earlier message of the same key was returned to the source.')
-    for (const follower of this.#held.lanes.behind(held)) {
-      follower.interrupt(error)
-      await follower.left
-    }
-  }
-
   async #handled(
     held: HeldDelivery,
     { outcome, durationMs }: Extract<Verdict, { kind: 'handled' }>,
   ): Promise<undefined> {
     this.#outage.succeeded(performance.now() - durationMs)
     if (!held.isSettled) await held.settle(this.#accept)
-    this.#held.remembered.forget(held.message)
+    if (held.isSettled) this.#held.remembered.forget(held.identity)
     // No object is made for nobody: this event occurs once for each message. Without a listener, a message that is too old
     // becomes a warning.
     if (this.#events.has('handled') || outcome === 'too-old')
@@ -122,7 +99,7 @@ export class Conclusion {
 
   async #failed(
     held: HeldDelivery,
-    { error, startedAt, isUnavailable, marks }: Extract<Verdict, { kind: 'failed' }>,
+    { error, startedAt, isUnavailable, isConnectionLost, marks }: Extract<Verdict, { kind: 'failed' }>,
   ): Promise<Next | undefined> {
     const { work, retry, localDelayMs, localRetries } = this.#settings
     if (work.kind === 'none' && work.atMostOnce && held.isSettled) {
@@ -138,22 +115,23 @@ export class Conclusion {
     }
     await marks?.release()
     if (held.isLost) return undefined
-    if (isStopped(error)) return this.giveBack(held, { delayMs: 0, counted: false, error })
+    if (isStopped(error)) return this.retries.giveBack(held, { delayMs: 0, counted: false, error })
     if (isUnavailable) {
       const { retryInMs, isNew } = this.#outage.failed(startedAt)
       if (isNew) this.#events.emit('unavailable', { source: held.source, error, retryInMs })
-      if (this.#stopping.aborted) return this.giveBack(held, { delayMs: 0, counted: false, error })
+      if (this.#stopping.aborted) return this.retries.giveBack(held, { delayMs: 0, counted: false, error })
       return { pauseMs: retryInMs }
     }
+    if (isConnectionLost && held.lostConnections < LOST_CONNECTIONS) return this.#retryLost(held, error)
     if (isTimedOut(error)) held.report(error)
     if (isRetryLater(error) && error.retryAfterMs <= localDelayMs && held.localRetries < localRetries) {
       return this.#retryHere(held, error)
     }
-    if (held.deliveries >= retry.attempts) return void (await this.#deadLetters.store(held, error))
+    if (held.attempt >= retry.attempts) return void (await this.#deadLetters.store(held, error))
     const delayMs = isRetryLater(error)
       ? this.#usable(held, 'retryAfterMs of the error', () => error.retryAfterMs)
-      : this.#usable(held, 'delayMs of the retry policy', () => retry.delayMs(held.deliveries, Math.random))
-    return this.#retryLater(held, { delayMs, counted: true, error })
+      : this.#usable(held, 'delayMs of the retry policy', () => retry.delayMs(held.attempt, Math.random))
+    return this.retries.later(held, { delayMs, counted: true, error })
   }
 
   /** Returns the delay, or 1 s if it is wrong: the source could not keep a wrong delay, and the message would not come back. */
@@ -166,35 +144,21 @@ export class Conclusion {
     })
   }
 
+  /** Retries uncounted after the transaction has lost its connection. Other messages go on, because the server can be reached. */
+  async #retryLost(held: HeldDelivery, error: unknown): Promise<Next | undefined> {
+    if (this.#stopping.aborted) return this.retries.giveBack(held, { delayMs: 0, counted: false, error })
+    held.lostConnections += 1
+    const retryInMs = LOST_CONNECTION_PAUSES.delayMs(held.lostConnections, Math.random)
+    this.#events.emit('unavailable', { source: held.source, error, retryInMs })
+    return { pauseMs: retryInMs }
+  }
+
   /** Retries without a redelivery: the source is not informed. */
   async #retryHere(held: HeldDelivery, error: RetryLaterError): Promise<Next | undefined> {
     const { retryAfterMs: delayMs } = error
-    if (this.#stopping.aborted) return this.giveBack(held, { delayMs, counted: false, error })
+    if (this.#stopping.aborted) return this.retries.giveBack(held, { delayMs, counted: false, error })
     held.localRetries += 1
     this.#events.emit('retried', { ...held.about, error, delayMs, local: true })
     return { pauseMs: delayMs === 0 ? undefined : delayMs }
-  }
-
-  /**
-   * Retries in a way that counts as another delivery. The consumer holds the delivery during the delay if the source keeps
-   * no delays, or does not keep the order of the key; otherwise it returns the delivery to the source.
-   */
-  async #retryLater(held: HeldDelivery, how: Return): Promise<Next | undefined> {
-    const { source, holdMs } = this.#settings
-    const { delayMs, counted, error } = how
-    this.#events.emit('retried', { ...held.about, error, delayMs, local: false })
-    const keepsOrder = source.traits.ordersKeys || !this.#settings.inOrder || held.delivery.key === undefined
-    if (this.#stopping.aborted || (source.traits.delays && (keepsOrder || delayMs > holdMs))) {
-      return this.giveBack(held, how)
-    }
-    const failure = counted ? { error } : undefined
-    if (delayMs <= holdMs) return { pauseMs: delayMs, failure }
-    // The source delivers the message again at once: holding it for `holdMs` first limits how often that happens.
-    return { pauseMs: holdMs, failure, giveBack: { ...how, delayMs: delayMs - holdMs } }
-  }
-
-  #return(held: HeldDelivery, how: Return): Promise<void> {
-    this.#held.remembered.remember(held.message, how.counted ? held.deliveries : held.deliveries - 1)
-    return held.settle((delivery) => delivery.retry({ ...how, stopping: this.#stopping.aborted }))
   }
 }

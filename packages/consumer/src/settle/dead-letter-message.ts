@@ -19,7 +19,7 @@ export function deadLetterMessage(held: HeldDelivery, topic: string, error: unkn
   const { id, type, correlationId, bytes, contentType = '', contentEncoding, headers } = received
   const { key } = held.delivery
   return outboxMessage({
-    id: isText(id) ? id : uuidV7(),
+    id: [id, held.identity.id].find(isText) ?? uuidV7(),
     topic,
     ...(isText(type) ? { type } : {}),
     ...(key === undefined ? {} : { key }),

@@ -1,5 +1,5 @@
 import { PermanentError, type OutboxMessage, type PublishResult } from '@txbox/core'
-import { oneLine, pause, reasonOf, within } from '@txbox/core/internal'
+import { oneLine, pause, propertyOf, reasonOf, within } from '@txbox/core/internal'
 import { isPermanent, isRefusedForNow } from '../errors/failure-kind.ts'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import type { HeldDeliveries } from '../receive/held-deliveries.ts'
@@ -53,7 +53,7 @@ export class DeadLetters {
       await this.#heldUntilStop(held, keeping.refusedForGood)
       return false
     }
-    this.#held.remembered.forget(held.message)
+    this.#held.remembered.forget(held.identity)
     log.events.emit('dead-lettered', { ...held.about, error })
     return held.isSettled
   }
@@ -87,7 +87,7 @@ export class DeadLetters {
     const { deliveries } = held
     return this.#attempted(held, error, async () => {
       try {
-        await held.delivery.reject({ error, deliveries })
+        await held.delivery.reject({ error, deliveries, id: held.identity.id })
       } catch (failure) {
         const isForGood = isPermanent(failure)
         if (isForGood || isRefusedForNow(failure)) return { error: failure, isForGood }
@@ -177,7 +177,9 @@ export class DeadLetters {
 function refusalOf(results: readonly PublishResult[] | undefined): Refusal | 'kept' {
   const result = Array.isArray(results) ? (results as readonly PublishResult[])[0] : undefined
   if (result?.status === 'accepted') return 'kept'
-  if (result?.status === 'rejected') return { error: result.error, isForGood: result.retryable === false }
+  // A refusal that does not say whether it can be retried is no refusal for good.
+  const isForGood = Object.is(propertyOf(result, 'retryable'), false)
+  if (result?.status === 'rejected') return { error: result.error, isForGood }
   const error = new PermanentError('The publisher of dead letters has not accepted the message.')
   return { error, isForGood: false }
 }

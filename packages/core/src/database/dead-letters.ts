@@ -7,7 +7,9 @@ import type { DeadLetter, DeadLetterFilter, DeadLetterPage } from '../ports/dead
 
 const PAGE = 1000
 const STATEMENT_TIMEOUT_MS = 60_000
-const NAMES = ['ids', 'topic', 'type', 'key'] as const
+/** The maximum length of the part of an error that selects dead letters. */
+const ERROR_CHARACTERS = 1000
+const NAMES = ['ids', 'topic', 'type', 'key', 'error'] as const
 
 /** Selects the dead letters that match all of the given fields. */
 export interface DeadLetterSelection {
@@ -17,6 +19,8 @@ export interface DeadLetterSelection {
   readonly type?: string | undefined
   /** The ordering key. */
   readonly key?: string | undefined
+  /** A text that the error contains, of at most 1000 characters. No index finds it: all other dead letters are read, too. */
+  readonly error?: string | undefined
 }
 
 /** Lists, redrives and discards dead letters. */
@@ -43,7 +47,7 @@ export interface DeadLetters {
    * The table of redrives records the operator and the time.
    *
    * @returns the messages that this call put back.
-   * @throws {InvalidOptionError} without a selection: `{ topic }`, `{ type }`, `{ key }` or `{ ids }`.
+   * @throws {InvalidOptionError} without a selection: `{ topic }`, `{ type }`, `{ key }`, `{ error }` or `{ ids }`.
    */
   redrive(selection: DeadLetterSelection): Promise<readonly DeadLetter[]>
   /**
@@ -97,7 +101,14 @@ export function deadLettersOf(
   return {
     async list(selection = {}) {
       const where = 'list'
-      const checkList = new OptionChecker(where, selection).known('topic', 'type', 'key', 'limit', 'after')
+      const checkList = new OptionChecker(where, selection).known(
+        'topic',
+        'type',
+        'key',
+        'error',
+        'limit',
+        'after',
+      )
       const limit = checkList.integer('limit', { min: 1, max: PAGE, default: 100 })
       const id = optionalText(checkList, 'after', selection.after, LIMITS.messageIdCharacters)
       const filter = { ...filterOf(where, selection), after: id === undefined ? undefined : { id } }
@@ -120,7 +131,7 @@ function selected(where: string, selection: DeadLetterSelection): DeadLetterFilt
   new OptionChecker(where, selection).known(...NAMES)
   if (NAMES.every((name) => selection[name] === undefined)) {
     throw new InvalidOptionError(
-      `${where}: no dead letters are selected. Pass 'ids', 'topic', 'type' or 'key'.`,
+      `${where}: no dead letters are selected. Pass 'ids', 'topic', 'type', 'key' or 'error'.`,
     )
   }
   return filterOf(where, selection)
@@ -143,6 +154,7 @@ function filterOf(where: string, selection: DeadLetterSelection): DeadLetterFilt
     topic: optionalText(check, 'topic', selection.topic, LIMITS.topicCharacters),
     type: optionalText(check, 'type', selection.type, LIMITS.typeCharacters),
     key: optionalText(check, 'key', selection.key, LIMITS.orderingKeyCharacters),
+    error: optionalText(check, 'error', selection.error, ERROR_CHARACTERS),
     after: undefined,
   }
 }

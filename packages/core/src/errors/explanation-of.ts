@@ -11,43 +11,38 @@ const FRAME_CHARACTERS = 300
 const STACK_CHARACTERS = 20_000
 
 /** Names that say nothing about the kind of error. `pg` calls its errors `error`. */
-const NAMELESS = new Set(['', 'Error', 'error', 'Object'])
+const NAMELESS = new Set(['', 'Error', 'error'])
 
 /** Frames of Node itself and of installed packages. */
 const FOREIGN = /node:|\/node_modules\/|\\node_modules\\|<anonymous>|\(native\)/
 
 /**
- * Explains a failure to somebody who has only this text: the error's class, its reason as `reasonOf` returns it, and the first
+ * Explains a failure in one line for logs and stored texts: its reason as `reasonOf` returns it, the error's class, and the first
  * stack frame outside of Node and installed packages, of the error or else of its causes:
- * `TypeError: x is not a function (at placeOrder (/app/orders.js:12:7))`. Never throws, whatever `error` is.
+ * `no such order (PermanentError at placeOrder (/app/orders.js:12:7))`. Never throws, whatever `error` is.
  *
  * @param limitCharacters the maximum length of the result, in UTF-16 code units. @default 2000
  */
 export function explanationOf(error: unknown, limitCharacters = 2000): string {
   if (typeof error !== 'object' || error === null) return reasonOf(error, limitCharacters)
-  const name = oneLine(kindOf(error), CLASS_CHARACTERS)
-  const frame = ownFrameOf(error)
-  const place = frame === undefined ? '' : ` (${frame})`
-  const reason = reasonOf(error, Math.max(1, limitCharacters - name.length - 2 - place.length))
-  const text =
-    name === '' || reason === name || reason.startsWith(`${name}: `) ? reason : `${name}: ${reason}`
-  return oneLine(text + place, limitCharacters)
+  const origin = [oneLine(kindOf(error), CLASS_CHARACTERS), ownFrameOf(error)].filter((part) => part !== '')
+  const suffix = origin.length === 0 ? '' : ` (${origin.join(' ')})`
+  return oneLine(reasonOf(error, Math.max(1, limitCharacters - suffix.length)) + suffix, limitCharacters)
 }
 
 function kindOf(error: object): string {
   const name = propertyOf(error, 'name')
   if (typeof name === 'string' && !NAMELESS.has(name)) return name
   const className = classOf(error)
-  if (!NAMELESS.has(className)) return className
-  return className === 'Error' ? 'Error' : ''
+  return className === 'Object' ? '' : className
 }
 
-function ownFrameOf(error: object): string | undefined {
+function ownFrameOf(error: object): string {
   for (const at of withCauses(error)) {
     const frame = framesOf(at).find((line) => !FOREIGN.test(line))
     if (frame !== undefined) return oneLine(frame.replace('file://', ''), FRAME_CHARACTERS)
   }
-  return undefined
+  return ''
 }
 
 /** Returns the frames of a stack. The message, which comes first, may contain lines that look like frames. */

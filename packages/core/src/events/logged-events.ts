@@ -1,6 +1,6 @@
 import { EventListeners } from './event-listeners.ts'
 import type { Logger, LogLevel } from './logger.ts'
-import { readableDuration } from '../text/readable-duration.ts'
+import { visible } from '../text/one-line.ts'
 import { readableNumber } from '../text/readable-number.ts'
 import { RepeatedTrouble } from './repeated-trouble.ts'
 
@@ -15,6 +15,9 @@ export interface LogLine {
   /** The event is a failure: without a logger and a listener, it becomes a process warning. */
   readonly failure?: boolean
 }
+
+/** A line that is written later than this after its event shows the time of the event. */
+const LATE_MS = 1000
 
 /** Functions that make the log line of an event, by event name; `undefined` logs nothing. */
 export type LogLines<Events> = { readonly [E in keyof Events]?: (event: Events[E]) => LogLine | undefined }
@@ -48,7 +51,7 @@ export function loggedEvents<Events extends { error: { error: unknown } }>(
   const log = ({ level, object, text }: LogLine): void => {
     if (logger === undefined || logger === false) return
     try {
-      const written: unknown = logger[level]?.(object, text)
+      const written: unknown = logger[level]?.(withVisibleTexts(object), text)
       // A method that is asynchronous against its type must not end the process by a rejection.
       if (written !== undefined) Promise.resolve(written).catch(() => undefined)
     } catch {
@@ -56,8 +59,13 @@ export function loggedEvents<Events extends { error: { error: unknown } }>(
     }
   }
   const write = (line: LogLine): void => {
-    if (line.kind === undefined) return log(line)
-    trouble.report(line.kind, (times) => log(times === 1 ? line : repeated(line, times, repeatAfterMs)))
+    if (line.kind !== undefined) {
+      trouble.report(line.kind, (times, { firstAt, lastAt }) => log(counted(line, times, firstAt, lastAt)))
+      return
+    }
+    // Debug lines may be as frequent as messages, and would bring every count forward.
+    if (line.level !== 'debug') trouble.flush()
+    log(line)
   }
   const events = new EventListeners<Events>(logger === undefined ? warnOnce(lines) : undefined)
   if (logger !== undefined && logger !== false) {
@@ -86,9 +94,28 @@ export function loggedEvents<Events extends { error: { error: unknown } }>(
   }
 }
 
-function repeated(line: LogLine, times: number, withinMs: number): LogLine {
-  const count = `${readableNumber(times)} times within ${readableDuration(withinMs)}`
-  return { ...line, object: { ...line.object, times }, text: `${line.text} (${count})` }
+/** Ids, keys and topics come from outside: a logger that writes texts as they are must not obey them. */
+function withVisibleTexts(object: object): object {
+  return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, withVisible(value)]))
+}
+
+function withVisible(value: unknown): unknown {
+  if (typeof value === 'string') return visible(value)
+  if (Array.isArray(value)) return value.map(withVisible)
+  const isPlain =
+    typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
+  return isPlain ? withVisibleTexts(value) : value
+}
+
+/** Shows when the events of a line happened, if the line stands for several events, or comes late. */
+function counted(line: LogLine, times: number, firstAt: Date, lastAt: Date): LogLine {
+  if (times === 1) {
+    if (Date.now() - lastAt.getTime() < LATE_MS) return line
+    return { ...line, object: { ...line.object, lastAt }, text: `${line.text} (at ${lastAt.toISOString()})` }
+  }
+  const period = `from ${firstAt.toISOString()} to ${lastAt.toISOString()}`
+  const text = `${line.text} (${readableNumber(times)} times, ${period})`
+  return { ...line, object: { ...line.object, times, firstAt, lastAt }, text }
 }
 
 function warnOnce<Events>(

@@ -14,15 +14,15 @@ export interface Logger {
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
 /**
- * Returns a logger that writes the sentences to `console`: info to standard output, warnings and errors to standard
- * error. Debug lines are not written.
+ * Returns a logger that writes the time, the level and the sentences to `console`: info to standard output, warnings and
+ * errors to standard error. Debug lines are not written.
  */
 export function consoleLogger(): Logger {
-  return {
-    info: (_object, text) => console.info(text),
-    warn: (_object, text) => console.warn(text),
-    error: (_object, text) => console.error(text),
-  }
+  const at =
+    (level: 'info' | 'warn' | 'error') =>
+    (_object: object, text: string): void =>
+      console[level](`${new Date().toISOString()} ${level.padEnd(5)} ${text}`)
+  return { info: at('info'), warn: at('warn'), error: at('error') }
 }
 
 /**

@@ -3,6 +3,7 @@ import type { DeadLetterStore } from './dead-letter-store.ts'
 import type { GarbageStore } from './garbage-store.ts'
 import type { InboxStore } from './inbox-store.ts'
 import type { InspectionStore } from './inspection-store.ts'
+import type { Loss } from '../errors/lost-connection.ts'
 import type { LeaseStore } from './lease-store.ts'
 import type { OutboxStore } from './outbox-store.ts'
 import type { QueueSender, QueueStore } from './queue-store.ts'
@@ -67,6 +68,11 @@ export interface ConnectedPorts extends DatabasePorts {
     work: (tx: unknown, session: Session) => Promise<R>,
     options: Readonly<TransactOptions>,
   ): Promise<R>
+  /**
+   * Returns what was lost when `transact` rejected with this error: in a statement of the work, or in COMMIT. Asks the server on
+   * another connection if the transaction's connection has ended. Never rejects.
+   */
+  lossOf(error: unknown): Promise<Loss>
   /** @throws {SchemaError} when the tables are missing or have another revision. */
   checkSchema(): Promise<void>
   /**

@@ -57,6 +57,8 @@ export interface DeadLetterFilter {
   readonly topic: string | undefined
   readonly type: string | undefined
   readonly key: string | undefined
+  /** A text that the error of the last attempt contains, byte for byte. */
+  readonly error?: string | undefined
   readonly after: DeadLetterPosition | undefined
 }
 
@@ -77,6 +79,10 @@ export interface DeadLetterPage<M = DeadLetter> {
  * - `discardParked` deletes parked messages that are not dead letters. If such a message was the first of its key, the
  *   next message of that key becomes due in the same transaction. Scheduled messages that have never been tried are not
  *   touched.
+ * - `retry` makes parked messages due now that wait for their next attempt. Messages that wait behind another message of their
+ *   key, scheduled messages that have never been tried, and messages in flight are not touched. The result shows the messages
+ *   as they were before.
+ * - `newest` lists dead letters, the newest first, without a next page.
  * - `payloads` reads the payloads of the dead letters with one id, or of the parked messages with that id that are not
  *   dead letters, in the order of their places.
  * - `errors` reads the last errors of the same messages, in the same order.
@@ -87,6 +93,8 @@ export interface DeadLetterStore {
   discard(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage>
   listParked(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage<ParkedMessage>>
   discardParked(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage<ParkedMessage>>
+  retry(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage<ParkedMessage>>
+  newest(filter: DeadLetterFilter, limit: number): Promise<readonly DeadLetter[]>
   payloads(id: string, parked: boolean, limit: number): Promise<readonly StoredPayload[]>
   errors(id: string, parked: boolean, limit: number): Promise<readonly (readonly KeptError[])[]>
 }

@@ -21,6 +21,7 @@ export type {
   Finding,
   InspectionStore,
   Lag,
+  OldestDue,
   LeaseFigures,
   QueueFigures,
   StatusFigures,

@@ -24,8 +24,24 @@ export interface BoundedCount {
   readonly atLeast: boolean
 }
 
+/**
+ * The message that has been due the longest without being delivered: published by a relay, or handled by a receiver of its
+ * queue. Retries and uncounted waiting do not change how long a message has been due.
+ */
+export interface OldestDue {
+  /** The time since the message was stored, since its `deliverAt`, or since its last redrive, whichever is the latest. */
+  readonly ageMs: number
+  /** `'scheduled'`: a message whose `deliverAt` has come. */
+  readonly in: 'backlog' | 'parked' | 'scheduled' | 'queue'
+  readonly id: string
+  /** The topic; in a queue, the name of the queue. */
+  readonly topic: string
+}
+
 /** The state of all tables at one moment. */
 export interface StatusFigures {
+  /** Over backlog, parked and scheduled messages, and queues; `undefined` if no message is due. */
+  readonly oldestDue: OldestDue | undefined
   readonly backlog: BoundedCount
   /** The age of the oldest message in the backlog; `undefined` if the backlog is empty. */
   readonly oldestMs: number | undefined
@@ -34,8 +50,9 @@ export interface StatusFigures {
   readonly dead: BoundedCount
   /** Leases that are held, and expired leases of shards that no other relay has taken over yet. */
   readonly leases: readonly LeaseFigures[]
-  /** The server's estimate of the number of claims. */
+  /** The number of claims; from 10,000 on, the server's estimate. */
   readonly claims: number
+  readonly claimsAreExact: boolean
   readonly expired: BoundedCount
   readonly inboxBytes: number
   readonly lastCollection:
@@ -87,10 +104,15 @@ export interface StuckKey {
   readonly waiting: BoundedCount
 }
 
-/** How far the relay is behind: the size and the age of the outbox. */
+/** How far the relay is behind: the messages of the outbox that are due. */
 export interface Lag {
   readonly backlog: BoundedCount
+  /** The age of the oldest message in the backlog; `undefined` if the backlog is empty. */
   readonly oldestMs: number | undefined
+  /** The parked messages that are due: refused ones and those behind them, and scheduled messages whose time has come. */
+  readonly parked: BoundedCount
+  /** Over backlog, parked and scheduled messages; `undefined` if no message is due. */
+  readonly oldestDue: OldestDue | undefined
 }
 
 /** The result of one check. */
@@ -125,6 +147,8 @@ export interface InspectionStore {
   answers(withinMs: number): Promise<void>
   /** Counts the rows that a garbage collector would remove now. */
   collectable(deadLetterRetentionMs: number): Promise<CollectableFigures>
+  /** Returns whether a stored queue has messages or dead letters, or has ever had a receiver. */
+  hasQueue(name: string): Promise<boolean>
   /** Returns at most `limit` stored queues that have messages or dead letters, ordered by name. */
   queues(limit: number): Promise<readonly QueueFigures[]>
   /**
@@ -134,6 +158,8 @@ export interface InspectionStore {
   stuckKeys(limit: number): Promise<{ readonly keys: readonly StuckKey[]; readonly examined: BoundedCount }>
   /** Returns at most `limit` blocked keys, those with the most waiting messages first. */
   blockingKeys(limit: number): Promise<readonly BlockingKey[]>
+  /** Counts the keys that are blocked by a refused message. */
+  blockedKeys(): Promise<BoundedCount>
   /**
    * Checks the server and the tables. Works without tables, and for a user who may not see everything. Also reports
    * transactions that have been open for longer than `longTransactionMs`, because they keep the server from removing

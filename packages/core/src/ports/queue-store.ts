@@ -3,6 +3,11 @@ import type { Session } from './session.ts'
 
 /** Identifies a received message and the receive that it belongs to. */
 export interface QueueReceipt {
+  /**
+   * The name of the queue. A condition of every statement, because a receipt may have been rewritten. All receipts of one call
+   * are of one queue.
+   */
+  readonly topic: string
   /** The number of the message in the table, which is its place in the order of its key. Exact beyond 2^53. */
   readonly place: bigint
   /** The UUID of the receive that returned the message. It is unique for each receive. */

@@ -14,13 +14,17 @@ export interface Source<P = unknown> {
    *
    * @param how `prefetch` limits the number of deliveries that are unsettled at a time. `failed` is called with errors that
    *   no call reports, such as a lost connection. A source with `maxDeliveries` calls `deadLettered` for each message that it has
-   *   made a dead letter instead of delivering the message again.
+   *   made a dead letter instead of delivering the message again. `lost` is called for each delivery that the source has lost with
+   *   its connection before `receive` returned the delivery, if the broker counts it: a lost delivery is no attempt. `warned` is
+   *   called with a sentence about what the source cannot do, and what to change: the consumer works without it.
    * @throws {BrokerUnavailableError | DatabaseUnavailableError} when it cannot connect; the consumer tries again.
    */
   open(how: {
     readonly prefetch: number
     readonly failed: (error: unknown) => void
     readonly deadLettered?: ((dead: DeadLettered<P>) => void) | undefined
+    readonly lost?: ((delivery: Delivery<P>) => void) | undefined
+    readonly warned?: ((text: string) => void) | undefined
   }): Promise<OpenSource<P>>
 }
 
@@ -37,8 +41,11 @@ export interface DeadLettered<P = unknown> {
 export interface SourceTraits {
   /** Whether `retry` keeps the delay itself. Otherwise the consumer holds the delivery during the delay. */
   readonly delays: boolean
-  /** Whether deliveries are counted across processes, so that a message that crashes its process is recognized. */
-  readonly countsDeliveries: boolean
+  /**
+   * Whether deliveries are counted across processes, so that a message that crashes its process is recognized.
+   * `'per-delivery'`: the source does not know this before it has received, and each delivery shows it as `isCounted`.
+   */
+  readonly countsDeliveries: boolean | 'per-delivery'
   /** Whether `reject` moves the message to a place where operators can find it. Otherwise the consumer needs `deadLetters`. */
   readonly keepsRejected: boolean
   /** Whether no other message of a key is delivered while a delivery of the key is unsettled, or waits after `retry`. */
@@ -50,6 +57,11 @@ export interface SourceTraits {
    * long as the connection lasts.
    */
   readonly leaseMs: number | undefined
+  /**
+   * Whether one consumer at a time receives, in the order of the queue. The consumer then never gives up the order of a key: it
+   * holds a message that has a key until the next attempt, however long that takes. @default false
+   */
+  readonly isExclusive?: boolean | undefined
   /** The number of deliveries after which the source makes a message a dead letter. @default never */
   readonly maxDeliveries?: number | undefined
 }
@@ -94,7 +106,17 @@ export interface ReceivedMessage extends MessageIdentity {
  * settled several times, only the first settlement counts. After `lost`, a settlement resolves and changes nothing.
  */
 export interface Delivery<P = unknown> {
+  /**
+   * The message. Its `id` is empty if the message has none: then the key that the inbox, or without an inbox the consumer,
+   * extracts from the message stands in as its id.
+   */
   readonly message: InboxMessage<P>
+  /**
+   * Returns the message as it was received, in objects that no handler has had: decoded again. The consumer calls this method
+   * before each attempt but the first. Without this method, the consumer copies the plain objects, arrays and bytes of
+   * `message` before the first attempt, and shares all other objects between the attempts.
+   */
+  decodeAgain?(): InboxMessage<P>
   /**
    * The message as it was received, whatever a handler has changed in `message` since. A dead letter that the consumer publishes
    * has these bytes, this content type and encoding, and these headers. Without `body`, the dead letter has `message` as it is
@@ -107,6 +129,11 @@ export interface Delivery<P = unknown> {
   readonly key: string | undefined
   /** The number of deliveries, including this delivery. 2 if the broker reports only that this is a redelivery. */
   readonly deliveries: number
+  /**
+   * With the trait `countsDeliveries: 'per-delivery'`, whether `deliveries` is a count across processes; `undefined` if this
+   * delivery does not show it.
+   */
+  readonly isCounted?: boolean | undefined
   /** Whether the message may crash its process, so that it is handled while no other delivery is. @default false */
   readonly isSuspect?: boolean | undefined
   /** Aborted when the broker has taken back the delivery. */
@@ -136,15 +163,35 @@ export interface Delivery<P = unknown> {
     readonly stopping?: boolean | undefined
   }): Promise<void>
   /**
+   * Keeps the message outside of the queue for at least `delayMs`, and then lets it be delivered again, behind the messages that
+   * are in the queue then. For sources without the trait `delays`: consumers hold a delivery for its next attempt while half of
+   * their room is free, and otherwise call this method.
+   *
+   * @param how `counted` says whether this delivery counts. `deliveries` is the number of deliveries that count up to now: the
+   *   next delivery has one more.
+   * @returns whether the delivery is settled. `false`: the source cannot keep the message now, and the consumer holds it.
+   */
+  postpone?(how: {
+    readonly delayMs: number
+    readonly error: unknown
+    readonly counted: boolean
+    readonly deliveries: number
+  }): Promise<boolean>
+  /**
    * Rejects a message that can never be handled: it moves to the place where the broker keeps rejected messages.
    *
    * @param how `error` is the reason, which is kept with the message where that is possible. `deliveries` is the number of
-   *   deliveries as the consumer has counted them.
+   *   deliveries as the consumer has counted them. @default the `deliveries` of this delivery. `id` is the id of the message, also
+   *   if its key stands in for a missing id.
    * @throws {PermanentError} when the place refuses this message for good. The delivery remains unsettled.
    * @throws {RetryLaterError | BrokerUnavailableError} when the place refuses the message for now. The delivery remains unsettled,
    *   and the consumer rejects it again after a pause.
    */
-  reject(how: { readonly error: unknown; readonly deliveries: number }): Promise<void>
+  reject(how: {
+    readonly error: unknown
+    readonly deliveries?: number | undefined
+    readonly id?: string | undefined
+  }): Promise<void>
   /** Extends the lease to `leaseMs` from now. Present if the source has the trait `leaseMs`. */
   extend?(leaseMs: number): Promise<void>
   /**

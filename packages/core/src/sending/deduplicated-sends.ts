@@ -56,9 +56,7 @@ export async function claimSends(
   })
   const [only] = claims
   const results =
-    claims.length === 1
-      ? [await inbox.claim(session, only!)]
-      : await inbox.claimBatch(session, claims)
+    claims.length === 1 ? [await inbox.claim(session, only!)] : await inbox.claimBatch(session, claims)
 
   const won = claims.filter((_, index) => results[index]!.status === 'won').map(({ key }) => key)
   try {

@@ -14,9 +14,18 @@ export function oneLine(text: string, limitCharacters = 200): string {
     .slice(0, 2 * limitCharacters + 1)
     .toWellFormed()
     .replaceAll(/\s+/g, ' ')
-    .replaceAll(INVISIBLE, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .replaceAll(INVISIBLE, escaped)
     .trim()
   if (line.length <= limitCharacters && text.length <= 2 * limitCharacters + 1) return line
   // Half of a surrogate pair at the cut is left out.
   return `${line.slice(0, limitCharacters - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
+}
+
+/** Shows control characters and those that reorder the text, in the form `\u001b`. The rest of the text is unchanged. */
+export function visible(text: string): string {
+  return text.replaceAll(INVISIBLE, escaped)
+}
+
+function escaped(found: string): string {
+  return `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`
 }

@@ -10,11 +10,21 @@ const LONG_PAUSE = exponentialBackoff({ minMs: 100, maxMs: 5000 })
 /**
  * Calls `fn` up to `attempts` times, with growing pauses, as long as it throws conflicts. The signal is observed between
  * attempts.
+ *
+ * @param options `onConflict` is called before each pause.
  */
 export async function attemptsOnConflict<R>(
   fn: (attempt: number) => Promise<R>,
   conflicts: { isConflict(error: unknown): boolean; isLastingConflict?(error: unknown): boolean },
-  { attempts, signal }: { readonly attempts: number; readonly signal?: AbortSignal | undefined },
+  {
+    attempts,
+    signal,
+    onConflict,
+  }: {
+    readonly attempts: number
+    readonly signal?: AbortSignal | undefined
+    readonly onConflict?: ((error: unknown, delayMs: number) => void) | undefined
+  },
 ): Promise<R> {
   for (let attempt = 1; ; attempt++) {
     signal?.throwIfAborted()
@@ -23,7 +33,9 @@ export async function attemptsOnConflict<R>(
     } catch (error) {
       if (attempt === attempts || !conflicts.isConflict(error)) throw error
       const policy = conflicts.isLastingConflict?.(error) === true ? LONG_PAUSE : SHORT_PAUSE
-      await pause(policy.delayMs(attempt, Math.random), signal)
+      const delayMs = policy.delayMs(attempt, Math.random)
+      onConflict?.(error, delayMs)
+      await pause(delayMs, signal)
     }
   }
 }

@@ -73,6 +73,11 @@ export function quotedName(name: string): string {
   return `\`${name.replaceAll('`', '``')}\``
 }
 
+/** A row, as error messages describe it. */
+interface Described {
+  readonly doing: string
+}
+
 /** MySQL's limit for the names of tables, columns and databases. */
 const NAME_CHARACTERS = 64
 
@@ -81,19 +86,19 @@ const NAME_CHARACTERS = 64
  *
  * @throws {InvalidOptionError} when the server would have no such name.
  */
-export function tableNames(doing: string, table: string): readonly [database: string | null, name: string] {
+export function tableNames(row: Described, table: string): readonly [database: string | null, name: string] {
   const names = table.split('.')
   if (names.length > 2) {
     throw new InvalidOptionError(
-      `${doing}: expected the name of a table, or database.table, not ${names.length} names. Nothing was written.`,
+      `${row.doing}: expected the name of a table, or database.table, not ${names.length} names. Nothing was written.`,
     )
   }
-  for (const name of names) assertName(doing, name)
+  for (const name of names) assertName(row, name)
   return names.length === 1 ? [null, names[0]!] : [names[0]!, names[1]!]
 }
 
-export function quotedTable(doing: string, table: string): string {
-  return tableNames(doing, table)
+export function quotedTable(row: Described, table: string): string {
+  return tableNames(row, table)
     .filter((name) => name !== null)
     .map(quotedName)
     .join('.')
@@ -105,15 +110,15 @@ export function quotedTable(doing: string, table: string): string {
  * @throws {InvalidOptionError} when the name has no 1 to 64 characters, or a question mark or another character that no
  *   statement of txbox can have.
  */
-export function quotedColumn(doing: string, name: string): string {
-  assertName(doing, name)
+export function quotedColumn(row: Described, name: string): string {
+  assertName(row, name)
   return quotedName(name)
 }
 
-function assertName(doing: string, name: string): void {
+function assertName(row: Described, name: string): void {
   if (name.length >= 1 && name.length <= NAME_CHARACTERS && NAME.test(name)) return
   throw new InvalidOptionError(
-    `${doing}: the names of tables and columns have 1 to ${NAME_CHARACTERS} characters, and no question marks, NUL characters or ` +
+    `${row.doing}: the names of tables and columns have 1 to ${NAME_CHARACTERS} characters, and no question marks, NUL characters or ` +
       `emoji; not ${nameOf(name)}. Nothing was written.`,
   )
 }

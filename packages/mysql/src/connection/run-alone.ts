@@ -12,7 +12,7 @@ import { fill, type Value } from './literals.ts'
 import { onConnection, type Connections } from './own-connection.ts'
 import { shortTransactionStatements } from './short-transaction-statements.ts'
 import { shortTransaction, type Run } from './short-transaction.ts'
-import { withMark, withTimeLimit } from './time-limit-statements.ts'
+import { withMark, withoutRowLimit, withTimeLimit } from './time-limit-statements.ts'
 
 /** The timeout of the statements that find and kill a late statement. */
 const KILL_TIMEOUT_MS = 1000
@@ -26,8 +26,16 @@ export async function runAlone(
   text: string,
   values: readonly Value[],
 ): Promise<SqlResult> {
+  const { engine } = await source.server()
+  return runStatement(source, doing, withoutRowLimit(fill(text, values), engine))
+}
+
+async function runStatement(
+  source: MysqlStatementRoot,
+  doing: string,
+  statement: string,
+): Promise<SqlResult> {
   const { root, db, statementTimeoutMs } = source
-  const statement = fill(text, values)
   return repeatOnConflict(errors, doing, async () => {
     const { autocommit } = await source.server()
     // If autocommit is off, a read without a transaction around it would keep its snapshot forever.
@@ -52,7 +60,7 @@ export async function runBounded(
   // Another connection may run an equal statement, which must not be killed.
   const statement = engine === 'mysql' ? withMark(limited) : limited
   try {
-    return await runAlone(source, doing, statement, [])
+    return await runStatement(source, doing, statement)
   } catch (error) {
     // The statement may still be waiting for a row lock: MySQL can limit that wait only for a whole session.
     if (engine === 'mysql' && error instanceof DatabaseUnavailableError) await killLate(source, statement)

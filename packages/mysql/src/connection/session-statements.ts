@@ -9,7 +9,11 @@ import { PROBE, savepointStatements } from '@txbox/sql/transactions'
  */
 export const NOT_MARIADB = '2'
 
-/** Statements that show whether a transaction is open. They write nothing. */
+/** The settings of a session that `refuseSettings` reads, as columns of a SELECT. */
+export const SETTINGS = `cast(@@character_set_client as char) as client, cast(@@character_set_connection as char) as connection,
+  cast(@@completion_type as char) as completion`
+
+/** Statements that show whether a transaction is open, and the settings of a session. They write nothing. */
 export const sessionStatements = {
   /**
    * A statement without an effect. If the library exposes the status of the answer, the status shows whether a
@@ -28,6 +32,7 @@ export const sessionStatements = {
    * to the level that this transaction has anyway. Unlike a savepoint, the statement can be prepared.
    */
   refusedInTransaction: 'set @@transaction_isolation = @@session.transaction_isolation',
+  settings: `select ${SETTINGS}`,
   setProbe: savepointStatements.set(PROBE),
   releaseProbe: savepointStatements.release(PROBE),
 } as const

@@ -9,17 +9,19 @@ import {
   isTxboxError,
   type Session,
 } from '@txbox/core'
-import type {
-  CheckedSnapshot,
-  ConnectionMonitor,
-  Resolved,
-  Resolver,
-  SqlResult,
+import {
+  swallowedText,
+  type CheckedSnapshot,
+  type ConnectionMonitor,
+  type Resolved,
+  type Resolver,
+  type SqlResult,
 } from '@txbox/sql/transactions'
 import { columns } from './columns.ts'
 import { IN_PROGRESS, NOT_PREPARED, NO_SAVEPOINT, numberOf, translate } from './errors.ts'
 import { fill, type Value } from './literals.ts'
 import type { ServerTraits } from './server.ts'
+import { withoutRowLimit } from './time-limit-statements.ts'
 import { NOT_MARIADB, sessionStatements } from './session-statements.ts'
 
 /** The content of the opaque {@link Session}. */
@@ -90,6 +92,7 @@ export async function openedSession(resolver: Resolver, handle: unknown): Promis
   return session
 }
 
+const SELECTS = /^\s*select\b/
 /** Matches statements that write, with or without the prefix by which MariaDB limits a single statement. */
 const WRITES = /^\s*(?:set statement \w+ = \d+ for\s+)?(?:insert|update)\b/
 
@@ -129,9 +132,13 @@ export async function executeAnywhere(
   text: string,
   values: readonly Value[],
 ): Promise<SqlResult> {
-  const { driver, connection } = session as MysqlSession
+  const { driver, connection, server } = session as MysqlSession
+  const filled = fill(text, values)
+  // A limit on the rows of a SELECT would hide claims and messages of a batch.
+  const statement =
+    SELECTS.test(text) && server !== undefined ? withoutRowLimit(filled, server.engine) : filled
   try {
-    return await driver.query(connection, fill(text, values), [])
+    return await driver.query(connection, statement, [])
   } catch (error) {
     throw translate(error, doing)
   }
@@ -162,9 +169,9 @@ export async function watch<R>(
       driver.hidesState === true && isSentAtOnce(session as MysqlSession) ? snapshot?.isIntact() : undefined
     if (snapshot === undefined || snapshot.doubtful || !isOpen()) await assertOpen(session)
     // The claim was written in another transaction than the one that is open now.
-    if (snapshot?.replaced === true) throw ended()
+    if (snapshot?.replaced === true) throw ended(monitor)
     const isKept = snapshot === undefined || (intact ?? snapshot.isIntact())
-    if (isKept !== true && !(await isKept)) throw ended()
+    if (isKept !== true && !(await isKept)) throw ended(monitor)
     return result
   } finally {
     snapshot?.end()
@@ -263,16 +270,17 @@ export async function assertOpen(session: Session): Promise<void> {
     // A conflict or an outage of the check itself says nothing about what the handler has done.
     if (isTxboxError(cause) && cause.retryable) throw cause
   }
-  throw ended(cause)
+  throw ended((session as MysqlSession).monitor, cause)
 }
 
-function ended(cause?: unknown): TransactionAbortedError {
+function ended(monitor: ConnectionMonitor | undefined, cause?: unknown): TransactionAbortedError {
+  const swallowed = monitor?.abortedBy
   return new TransactionAbortedError(
     'The handler returned although its transaction had ended, or the claim had been rolled back: an error rolled the ' +
       'transaction back (a deadlock, 1213), a statement committed it (DDL, BEGIN), or something ended it or rolled back to a ' +
       'savepoint from before the claim. Its effects do not commit together with the claim; what it wrote outside the ' +
       'transaction is committed already. Roll back; let errors of statements leave the handler, do not commit in it, and ' +
-      'roll back to savepoints of its own only.',
-    { cause },
+      `roll back to savepoints of its own only.${swallowedText(swallowed)}`,
+    { cause: swallowed ?? cause },
   )
 }

@@ -1,6 +1,6 @@
 /*
  * MySQL and MariaDB limit the time of a statement with a hint or a prefix; PostgreSQL does so by settings of a
- * transaction.
+ * transaction. Only they have settings of a session that cut off the rows of a SELECT, or refuse a join.
  */
 import { randomUUID } from 'node:crypto'
 import { cancelAfterMs } from '@txbox/sql/transactions'
@@ -9,6 +9,13 @@ import type { ServerTraits } from './server.ts'
 /** Distinguishes the statements of this process from those of other processes. */
 const PROCESS = randomUUID()
 let marks = 0
+
+/** The largest value of `sql_select_limit`. */
+const ALL_ROWS = '18446744073709551615'
+
+/** Settings with which neither `sql_select_limit` nor `max_join_size` of the session has an effect, as hints and as a prefix. */
+const UNLIMITED_HINTS = `set_var(sql_select_limit=${ALL_ROWS}) set_var(sql_big_selects=1)`
+const UNLIMITED_SETTINGS = `sql_select_limit = ${ALL_ROWS}, sql_big_selects = 1`
 
 /** The server must cancel a statement after this time. */
 export function serverTimeoutS(timeoutMs: number): number {
@@ -25,13 +32,29 @@ export function withTimeLimit(text: string, engine: ServerTraits['engine'], time
   if (engine === 'mariadb') {
     // With safe updates, the server would refuse a join with JSON_TABLE, which has no keys.
     const limitS = (cancelAfterMs(timeoutMs) / 1000).toFixed(3)
-    return `set statement max_statement_time = ${limitS}, sql_safe_updates = 0 for ${text}`
+    return `set statement max_statement_time = ${limitS}, sql_safe_updates = 0, ${UNLIMITED_SETTINGS} for ${text}`
   }
-  return text.replace(/\b(?:select|insert|update|delete)\b/, (verb) => {
+  return withHints(text, (verb) => {
     const selectLimit =
       verb === 'select' ? ` max_execution_time(${Math.floor(cancelAfterMs(timeoutMs))})` : ''
-    return `${verb} /*+ set_var(lock_wait_timeout=${serverTimeoutS(timeoutMs)})${selectLimit} */`
+    return `set_var(lock_wait_timeout=${serverTimeoutS(timeoutMs)})${selectLimit} ${UNLIMITED_HINTS}`
   })
+}
+
+/** Makes a statement independent of settings of the session that limit the rows of a SELECT or a join. */
+export function withoutRowLimit(text: string, engine: ServerTraits['engine']): string {
+  return engine === 'mariadb'
+    ? `set statement ${UNLIMITED_SETTINGS} for ${text}`
+    : withHints(text, () => UNLIMITED_HINTS)
+}
+
+/** Like `withoutRowLimit`, for a SELECT that is sent before the engine is known: MySQL takes the prefix for a comment. */
+export function withoutRowLimitAnywhere(text: string): string {
+  return `/*M! set statement ${UNLIMITED_SETTINGS} for */${withHints(text, () => UNLIMITED_HINTS)}`
+}
+
+function withHints(text: string, hints: (verb: string) => string): string {
+  return text.replace(/\b(?:select|insert|update|delete)\b/, (verb) => `${verb} /*+ ${hints(verb)} */`)
 }
 
 /** Makes the text of a statement unique, so that the server's list of statements shows which connection runs it. */

@@ -125,7 +125,7 @@ ${engine === 'mysql' ? 'for share of i' : 'lock in share mode'}`,
 
     /** This is a plain read, which takes no lock. */
     find: `
-select 1 as live
+select '1' as live
 from ${inbox}
 where consumer = ? and \`key\` = ? and expires_at > utc_timestamp(6)`,
 

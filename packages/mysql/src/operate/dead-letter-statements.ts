@@ -70,7 +70,7 @@ function forUpdate(engine: ServerTraits['engine']): string {
   return engine === 'mysql' ? 'for update of d' : 'for update'
 }
 
-const MESSAGE = `cast(d.place as char) as place, cast(d.shard as char) as shard, d.deliver_at is not null as scheduled,
+const MESSAGE = `cast(d.place as char) as place, cast(d.shard as char) as shard, cast(d.deliver_at is not null as char) as scheduled,
   ${['id', 'topic', 'type', 'key', 'content_type', 'correlation_id', 'error'].map(binary).join(', ')},
   cast(d.attempts as char) as attempts, ${microseconds('d.created_at')} as created_at`
 const WAITING = `${MESSAGE}, d.order_key as order_key, ${microseconds('d.due_at')} as due_at`
@@ -104,6 +104,7 @@ function statementsOn(tables: Tables, engine: ServerTraits['engine'], table: 'pa
   ${microseconds(last('r.redriven_at'))} as redriven_at,
   ${last('cast(r.redriven_by as binary)')} as redriven_by`
   const notDead = isQueue ? NOT_HANDLED : NOT_DEAD
+  const waits = `${notDead} and d.due_at > utc_timestamp(6)${isQueue ? ' and d.receipt is null' : ''}`
   const ofId = isQueue ? 'd.id = ? and d.topic = ?' : 'd.id = ?'
   const readOfId = (columns: string): string => `
 select ${columns}
@@ -118,6 +119,13 @@ select ${columns}
 from ${parked} as d
 where d.dead_at is not null${conditions.join('')}
 order by d.id, d.place
+limit ?`,
+
+    newest: (conditions: readonly string[]) => `
+select ${columns}
+from ${parked} as d force index (${table}_dead)
+where d.dead_at is not null${conditions.join('')}
+order by d.dead_at desc
 limit ?`,
 
     find: (conditions: readonly string[]) => `
@@ -143,6 +151,7 @@ ${forUpdate(engine)}`,
     topic: '\n  and cast(d.topic as binary) = ?',
     type: '\n  and cast(d.type as binary) = ?',
     key: '\n  and cast(d.`key` as binary) = ?',
+    error: '\n  and locate(?, cast(d.error as binary)) > 0',
     /** The position after all messages with an id. */
     after: '\n  and d.id > ?',
     /** The position after one of several messages with the same id. */
@@ -164,6 +173,22 @@ order by d.place
 limit ?`,
 
     behind: '\n  and d.place > ?',
+
+    findRetried: (conditions: readonly string[]) => `
+select cast(d.place as char) as place, cast(d.id as binary) as id
+from ${parked} as d force index (primary)
+where ${waits}${conditions.join('')}
+order by d.place
+limit ?`,
+
+    lockRetried: lockParked(parked, waits, `${forUpdate(engine)} skip locked`),
+
+    /** Only the message that is the first of its key has a time at which it is due. */
+    retry: `
+update json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
+straight_join ${parked} as p force index (primary) on p.place = j.place
+set p.due_at = utc_timestamp(6)
+where p.dead_at is null`,
 
     discardParked: `
 delete p
@@ -193,7 +218,7 @@ straight_join ${parked} as p force index (primary) on p.place = j.place`,
     redrive: `
 update json_table(?, '$[*]' columns (place bigint unsigned path '$[0]', first tinyint path '$[1]')) as j
 straight_join ${parked} as p force index (primary) on p.place = j.place
-set p.dead_at = null, p.attempts = 0,${isQueue ? ' p.timeouts = 0,' : ''}
+set p.dead_at = null, p.redriven_at = utc_timestamp(6), p.attempts = 0,${isQueue ? ' p.timeouts = 0,' : ''}
   p.order_key = case when p.deliver_at is null then cast(p.\`key\` as binary) end,
   p.due_at = case when j.first then utc_timestamp(6) end
 where p.dead_at is not null`,

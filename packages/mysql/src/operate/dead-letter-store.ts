@@ -52,8 +52,8 @@ export function deadLetterStore(
     async select(call, doing, filter, limit, by) {
       const sql = await sqlOf()
       const within = queue === undefined ? filter : withinQueue(queue, filter)
-      if (call === 'list' || call === 'listParked') {
-        const text = chosen(sql, sql[call], within, call === 'list' ? behindId : behindPlace)
+      if (call === 'list' || call === 'newest' || call === 'listParked') {
+        const text = chosen(sql, sql[call], within, call === 'listParked' ? behindPlace : behindId)
         return pageOf((await runAlone(source, doing, text, [limit])).rows, limit)
       }
       return runTogether(source, doing, async (run) => {
@@ -71,7 +71,7 @@ export function deadLetterStore(
   })
 }
 
-type Changing = Exclude<Selecting, 'list' | 'listParked'>
+type Changing = Exclude<Selecting, 'list' | 'newest' | 'listParked'>
 
 /** Other callers that select the same messages wait, and then find none. */
 async function lockSelected(
@@ -81,10 +81,7 @@ async function lockSelected(
   filter: DeadLetterFilter,
   limit: number,
 ): Promise<SelectedRows> {
-  const { find, lock, behind }: Search =
-    call === 'discardParked'
-      ? { find: sql.findParked, lock: sql.lockParked, behind: behindPlace }
-      : { find: sql.find, lock: sql.lock, behind: behindId }
+  const { find, lock, behind } = searchOf(sql, call)
   const rows: Row[] = []
   let { after } = filter
   let last: Row | undefined
@@ -102,8 +99,18 @@ async function lockSelected(
   return { rows, last }
 }
 
+function searchOf(sql: Sql, call: Changing): Search {
+  if (call === 'discardParked') return { find: sql.findParked, lock: sql.lockParked, behind: behindPlace }
+  if (call === 'retry') return { find: sql.findRetried, lock: sql.lockRetried, behind: behindPlace }
+  return { find: sql.find, lock: sql.lock, behind: behindId }
+}
+
 /** Changes messages that are locked. */
 async function change(run: Run, sql: Sql, call: Changing, rows: readonly Row[], by: string): Promise<void> {
+  if (call === 'retry') {
+    await run(sql.retry, [placesOf(rows)])
+    return
+  }
   if (call !== 'discardParked') {
     const places = firstOfEachKey(rows)
     if (call === 'redrive') await run(sql.record, [by, places])
@@ -134,7 +141,7 @@ function withinQueue(queue: string, filter: DeadLetterFilter): DeadLetterFilter 
 function chosen(
   sql: Sql,
   statement: (conditions: readonly string[]) => string,
-  { ids, topic, type, key, after }: DeadLetterFilter,
+  { ids, topic, type, key, error, after }: DeadLetterFilter,
   behind: Search['behind'],
 ): string {
   const bytes = (value: string): Buffer => Buffer.from(value)
@@ -144,6 +151,7 @@ function chosen(
     ...(topic === undefined ? [] : [fill(sql.topic, [bytes(topic)])]),
     ...(type === undefined ? [] : [fill(sql.type, [bytes(type)])]),
     ...(key === undefined ? [] : [fill(sql.key, [bytes(key)])]),
+    ...(error === undefined ? [] : [fill(sql.error, [bytes(error)])]),
     ...(after === undefined ? [] : [behind(sql, after)]),
   ]
   return statement(conditions)

@@ -156,7 +156,7 @@ from ${buffered('locked')}`,
 
     /** Locks the record of the figures. Finds no row if another collector is writing the record. */
     findRecord: `
-select id
+select cast(id as char) as id
 from ${collections}
 where id = 1
 for update skip locked`,

@@ -1,5 +1,5 @@
 /* MySQL and MariaDB have their own catalogs, which describe engines and transactions. */
-import { KEY_ENDS } from '@txbox/sql/stores'
+import { EXACT_CLAIMS, KEY_ENDS } from '@txbox/sql/stores'
 import type { Tables } from '../connection/identifiers.ts'
 import { literal } from '../connection/literals.ts'
 import { EPOCH } from '../queue/queue-receive-statements.ts'
@@ -42,10 +42,51 @@ export function inspectionStatements({
     select cast(timestampdiff(microsecond, min(created_at), utc_timestamp(6)) div 1000 as char)
     from (${shards.join('\n      union all ')}) as first
   ) as oldest_ms`
+  const oldestOfShards = Array.from(
+    { length: 16 },
+    (_, shard) => `(select id, topic, created_at from ${outbox} where shard = ${shard} order by seq limit 1)`,
+  )
+  /** Dead letters have no `due_since`. */
+  const dueIn = (table: string, name: 'parked' | 'queue'): string =>
+    `from ${table} as m force index (${name}_due_since) where m.due_since <= utc_timestamp(6)`
+  const oldest = `hex(oldest.id) as id, cast(oldest.topic as binary) as topic,
+  cast(timestampdiff(microsecond, oldest.since, utc_timestamp(6)) div 1000 as char) as age_ms`
   return {
     lag: `
 select
-  ${lag}`,
+  ${lag},
+  ${count(dueIn(parked, 'parked'))} as parked`,
+
+    /** The message of the outbox that has been due the longest: of each part its oldest one. */
+    oldestInOutbox: `
+select cast(oldest.part as binary) as part, ${oldest}
+from (
+  (
+    select 'backlog' as part, cast(first.id as binary) as id, first.topic, first.created_at as since
+    from (${oldestOfShards.join('\n      union all ')}) as first
+    order by first.created_at
+    limit 1
+  )
+  union all
+  (
+    select if(m.deliver_at is null, 'parked', 'scheduled'), m.id, m.topic, m.due_since
+    ${dueIn(parked, 'parked')}
+    order by m.due_since
+    limit 1
+  )
+) as oldest
+order by oldest.since
+limit 1`,
+
+    /** The message of all queues that has been due the longest. A row with the epoch has been handled. */
+    oldestInQueues: `
+select 'queue' as part, ${oldest}
+from (
+  select m.id, m.topic, m.due_since as since
+  ${dueIn(queue, 'queue')} and (m.due_at is null or m.due_at > ${EPOCH})
+  order by m.due_since
+  limit 1
+) as oldest`,
 
     figures: `
 select
@@ -58,6 +99,7 @@ select
     select cast(table_rows as char) from information_schema.tables
     where table_schema = database() and table_name = ${literal(`${prefix}inbox`)}
   ) as claims,
+  (select cast(count(*) as char) from (select 1 from ${inbox} limit ${EXACT_CLAIMS}) as counted) as counted_claims,
   (
     select cast(data_length + index_length as char) from information_schema.tables
     where table_schema = database() and table_name = ${literal(`${prefix}inbox`)}
@@ -86,6 +128,13 @@ from ${queue} as q force index (queue_id)
 where q.topic > ?
 order by q.topic
 limit 1`,
+
+    /** Whether a queue has messages or dead letters, or a receiver has made the locks of its shards. */
+    hasQueue: `
+select cast(
+  exists (select 1 from ${queue} as q force index (queue_id) where q.topic = ?)
+  or exists (select 1 from ${leases} as l where l.name in (?))
+as char) as there`,
 
     /** Rows of handled messages are not counted. */
     queueFigures: `
@@ -165,6 +214,15 @@ from (
 ) as held
 join ${parked} as head on head.place = held.place
 order by held.waiting desc, head.order_key`,
+
+    /** Counts the keys among a limited number of parked messages. */
+    blockedKeys: `
+select cast(count(*) as char) as blocked, cast(coalesce(sum(held.messages), 0) as char) as messages
+from (
+  select count(*) as messages
+  from (select shard, order_key from ${parked} where order_key is not null limit ?) as held_up
+  group by shard, order_key
+) as held`,
 
     version: 'select cast(version() as char) as version',
 

@@ -11,6 +11,7 @@ import { errors } from '../connection/errors.ts'
 import type { Tables } from '../connection/identifiers.ts'
 import { inspectionStatements } from './inspection-statements.ts'
 import { fill, microseconds, type Value } from '../connection/literals.ts'
+import { withoutRowLimitAnywhere } from '../connection/time-limit-statements.ts'
 import { checkRevision } from '../tables/schema-revision.ts'
 import { serverFindings, tableFindings } from './server-findings.ts'
 
@@ -30,7 +31,9 @@ export function inspectionStore(tables: Tables, root: RootAdapter, db: unknown):
     read: columns,
     errors,
     figuresValues: (limit) => Array.from({ length: COUNTS }, () => limit),
+    lagValues: (limit) => [limit, limit],
     queueValue: (queue) => ({ utf8: queue }),
+    hasQueueValues: (queue, locks) => [{ utf8: queue }, locks.map((name) => ({ utf8: name }))],
     queueFiguresValues(queue, limit) {
       const name = { utf8: queue }
       const counts = Array.from({ length: QUEUE_COUNTS }, () => [name, limit]).flat()
@@ -42,9 +45,14 @@ export function inspectionStore(tables: Tables, root: RootAdapter, db: unknown):
       const retention = retentionMs === null ? null : microseconds(retentionMs)
       return [limit, retention, retention, limit, retention, limit, retention, limit]
     },
-    query: (text, values, timeoutMs) => root.query(db, fill(text, values), [], timeoutMs),
+    query: (text, values, timeoutMs) => root.query(db, unlimited(fill(text, values)), [], timeoutMs),
     checkRevision: (timeoutMs) => checkRevision((text) => root.query(db, text, [], timeoutMs), tables),
     serverFindings: (run) => serverFindings(run, sql),
     tableFindings: (run, longTransactionMs) => tableFindings(run, sql, tables, longTransactionMs),
   })
+}
+
+/** SHOW has no such limit. */
+function unlimited(text: string): string {
+  return /^\s*show\b/.test(text) ? text : withoutRowLimitAnywhere(text)
 }

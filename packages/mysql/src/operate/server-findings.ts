@@ -35,12 +35,14 @@ const INDEXES = [
   'parked.parked_due',
   'parked.parked_order',
   'parked.parked_dead',
+  'parked.parked_due_since',
   'queue.PRIMARY',
   'queue.queue_due',
   'queue.queue_order',
   'queue.queue_flight',
   'queue.queue_dead',
   'queue.queue_id',
+  'queue.queue_due_since',
 ]
 
 /** Checks tables of the right revision. */

@@ -34,7 +34,7 @@ export function queueReceiveStatements({ queue, leases }: Tables, engine: Server
      * key must be released.
      */
     readyShard: `
-(select ? as shard, null as locks from ${queue} as q force index (queue_due)
+(select cast(? as char) as shard, null as locks from ${queue} as q force index (queue_due)
 where q.topic = ? and q.shard = ? and q.due_at <= utc_timestamp(6) limit 1)`,
 
     ready: unionAll,
@@ -53,14 +53,14 @@ values ${rows.join(', ')}`,
 
     /** Returns nothing if another receiver has locked the row. */
     lockShard: `
-select 1 as locked
+select '1' as locked
 from ${leases}
 where name = ?
 for update skip locked`,
 
     /** Like `lockShard`, but waits for other receivers. */
     waitForShard: `
-select 1 as locked
+select '1' as locked
 from ${leases}
 where name = ?
 for update`,
@@ -95,7 +95,7 @@ limit ?`,
      * the first rows.
      */
     lock: `
-select cast(q.place as char) as place, hex(q.order_key) as order_key, hex(q.receipt) as receipt,
+select cast(q.place as char) as place, q.topic as topic, hex(q.order_key) as order_key, hex(q.receipt) as receipt,
   cast(q.attempts as char) as attempts, cast(q.timeouts as char) as timeouts,
   cast(q.due_at is null as char) as waits, cast(q.due_at > ${EPOCH} and q.due_at <= utc_timestamp(6) as char) as visible,
   cast(q.due_at > utc_timestamp(6) as char) as live, cast(q.dead_at is not null as char) as dead,

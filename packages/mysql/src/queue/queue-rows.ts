@@ -41,16 +41,19 @@ export function uuidBytes(uuid: string): Buffer {
 }
 
 /**
- * Returns the places of the receipts, and the pairs of place and receipt that are inserted into the text of a
- * statement.
+ * Returns the places of the receipts, the pairs of place and receipt that are inserted into the text of a statement, and
+ * the queue.
+ *
+ * @param receipts at least one.
  */
 export function pairsOf(
   pair: string,
   receipts: readonly QueueReceipt[],
-): { readonly pairs: readonly string[]; readonly places: readonly Value[] } {
+): { readonly pairs: readonly string[]; readonly places: readonly Value[]; readonly queue: Value } {
   return {
     pairs: receipts.map(({ place, receipt }) => fill(pair, [place, uuidBytes(receipt)])),
     places: receipts.map(({ place }) => place),
+    queue: { utf8: receipts[0]!.topic },
   }
 }
 

@@ -13,7 +13,7 @@ import { EPOCH } from './queue-receive-statements.ts'
  */
 export function queueStatements({ queue }: Tables) {
   const rows = (pairs: readonly string[]): string =>
-    `q.place in (?) and (q.place, q.receipt) in (${pairs.join(', ')})`
+    `q.place in (?) and (q.place, q.receipt) in (${pairs.join(', ')}) and q.topic = ?`
   const valid = (pairs: readonly string[]): string => `${rows(pairs)} and q.due_at > utc_timestamp(6)`
   const handled = `q.due_at = ${EPOCH}, q.receipt = null, q.payload = ''`
   const append = (more: string, messages: readonly string[]): string => `
@@ -87,12 +87,12 @@ where ${valid(pairs)}`,
 
     /**
      * Restarts the visibility timeout, also after its end: a receiver that takes the message or puts it back changes the
-     * receipt. The values are the timeout in microseconds, the place, and the receipt.
+     * receipt. The values are the timeout in microseconds, the place, the receipt, and the queue.
      */
     renew: `
 update ${queue} as q force index (primary)
 set q.due_at = utc_timestamp(6) + interval ? microsecond
-where q.place = ? and q.receipt = ?`,
+where q.place = ? and q.receipt = ? and q.topic = ?`,
 
     /** Makes messages visible at once, and withdraws their receipts. */
     giveUp: `
@@ -102,13 +102,13 @@ where q.place in (?)`,
 
     /**
      * The values are the pause in microseconds, the error (null keeps the previous one), 1 if the receive does not
-     * count and 0 if it does, the place, and the receipt.
+     * count and 0 if it does, the place, the receipt, and the queue.
      */
     giveBack: `
 update ${queue} as q force index (primary)
 set q.receipt = null, q.due_at = utc_timestamp(6) + interval ? microsecond,
   q.error = ifnull(?, q.error), q.attempts = q.attempts - ?, q.timeouts = 0
-where q.place = ? and q.receipt = ? and q.due_at > utc_timestamp(6)`,
+where q.place = ? and q.receipt = ? and q.topic = ? and q.due_at > utc_timestamp(6)`,
 
     /** Makes a message that this transaction has locked a dead letter. */
     bury: `

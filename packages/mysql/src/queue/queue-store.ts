@@ -72,7 +72,10 @@ export class MysqlQueueStore implements QueueStore {
       const sql = await this.#receiver.sql()
       const asked = receipts.map(({ place }) => String(place))
       const rows = await lockRows(run, sql, asked)
-      const live = named(rows.filter((row) => columns.flag(row, 'live')))
+      const queue = receipts[0]!.topic
+      const live = named(
+        rows.filter((row) => columns.flag(row, 'live') && columns.text(row, 'topic') === queue),
+      )
       const valid = receipts.filter((receipt) => live.has(nameOf(receipt)))
       const places = valid.map(({ place }) => place)
       if (places.length > 0 && visibilityTimeoutMs === 0) await run(this.#sql.giveUp, [places])
@@ -88,7 +91,7 @@ export class MysqlQueueStore implements QueueStore {
 
   async renew(
     session: Session | undefined,
-    { place, receipt }: QueueReceipt,
+    { topic, place, receipt }: QueueReceipt,
     visibilityTimeoutMs: number,
   ): Promise<boolean> {
     if (session !== undefined) await assertInTransaction(session)
@@ -96,11 +99,11 @@ export class MysqlQueueStore implements QueueStore {
       session !== undefined
         ? inSession(session)
         : (text, values) => runBounded(this.#source, SETTLING, text, values)
-    const values = [microseconds(visibilityTimeoutMs), place, uuidBytes(receipt)]
+    const values = [microseconds(visibilityTimeoutMs), place, uuidBytes(receipt), { utf8: topic }]
     return (await run(this.#sql.renew, values)).affected > 0
   }
 
-  async giveBack({ place, receipt }: QueueReceipt, giveback: Giveback): Promise<boolean> {
+  async giveBack({ topic, place, receipt }: QueueReceipt, giveback: Giveback): Promise<boolean> {
     const { delayMs, error, counted } = giveback
     const { affected } = await this.#withStorableText((text) =>
       runBounded(this.#source, SETTLING, this.#sql.giveBack, [
@@ -109,16 +112,17 @@ export class MysqlQueueStore implements QueueStore {
         counted ? 0 : 1,
         place,
         uuidBytes(receipt),
+        { utf8: topic },
       ]),
     )
     return affected > 0
   }
 
   async bury(_queue: string, receipt: QueueReceipt, error: string): Promise<boolean> {
-    const { pairs, places } = pairsOf(this.#sql.pair, [receipt])
+    const { pairs, places, queue } = pairsOf(this.#sql.pair, [receipt])
     return this.#withStorableText((text) =>
       runTogether(this.#source, SETTLING, async (run) => {
-        const [row] = (await run(this.#sql.holdValid(pairs), [places])).rows
+        const [row] = (await run(this.#sql.holdValid(pairs), [places, queue])).rows
         if (row === undefined) return false
         await run(this.#sql.bury, [text(error), receipt.place])
         if (row['order_key'] !== null) {
@@ -144,18 +148,18 @@ export class MysqlQueueStore implements QueueStore {
   ): Promise<readonly QueueReceipt[]> {
     if (receipts.length === 0) return []
     const { pair, holdValid } = this.#sql
-    const { pairs, places } = pairsOf(pair, receipts)
-    if (receipts.length === 1) return (await run(one(pairs), [places])).affected > 0 ? receipts : []
+    const { pairs, places, queue } = pairsOf(pair, receipts)
+    if (receipts.length === 1) return (await run(one(pairs), [places, queue])).affected > 0 ? receipts : []
     // A single statement would return only the number of settled messages, not which receipts were valid. Which
     // receipts are valid is therefore decided by `holdValid`: by the time of the next statement, the visibility timeout
     // of a message may be over.
-    const { rows } = await run(holdValid(pairs), [places])
+    const { rows } = await run(holdValid(pairs), [places, queue])
     const isOrdered = receipts[0]!.ordered
     const locked = named(rows.filter((row) => (row['order_key'] !== null) === isOrdered))
     const valid = receipts.filter((receipt) => locked.has(nameOf(receipt)))
     if (valid.length === 0) return []
     const found = pairsOf(pair, valid)
-    const { affected } = await run(held(found.pairs), [found.places])
+    const { affected } = await run(held(found.pairs), [found.places, queue])
     if (affected !== new Set(found.places).size) {
       throw new Error(
         `Only ${affected} of ${valid.length} messages were settled that this transaction has locked.`,
@@ -170,8 +174,8 @@ export class MysqlQueueStore implements QueueStore {
    */
   async #locked(run: Run, receipts: readonly QueueReceipt[]): Promise<readonly QueueReceipt[]> {
     if (receipts.length === 0) return []
-    const { pairs, places } = pairsOf(this.#sql.pair, receipts)
-    const found = named((await run(this.#sql.find(pairs), [places])).rows)
+    const { pairs, places, queue } = pairsOf(this.#sql.pair, receipts)
+    const found = named((await run(this.#sql.find(pairs), [places, queue])).rows)
     return receipts.filter((receipt) => found.has(nameOf(receipt)))
   }
 

@@ -12,6 +12,8 @@ import { leaseStatements } from './lease-statements.ts'
 import { fill, microseconds, type Value } from '../connection/literals.ts'
 import { committingConnection } from '../connection/own-connection.ts'
 import type { MysqlStatementRoot } from '../connection/run-alone.ts'
+import { refuseSettings } from '../connection/session-settings.ts'
+import { sessionStatements } from '../connection/session-statements.ts'
 import { shortTransactionStatements } from '../connection/short-transaction-statements.ts'
 import { shortTransaction } from '../connection/short-transaction.ts'
 import { withTimeLimit } from '../connection/time-limit-statements.ts'
@@ -32,10 +34,7 @@ export class MysqlLeaseStore implements LeaseStore {
     this.#sql = leaseStatements(tables)
     this.#source = source
     // Closing has the same timeout, so that a broken connection does not stay in use when it is released.
-    this.#connection = new LeaseConnection(
-      () => committingConnection(source, source.statementTimeoutMs),
-      errors,
-    )
+    this.#connection = new LeaseConnection(() => openChecked(source), errors)
   }
 
   async acquire(
@@ -135,6 +134,19 @@ export class MysqlLeaseStore implements LeaseStore {
   async #withTimeLimit(text: string, values: readonly Value[]): Promise<string> {
     const { engine } = await this.#source.server()
     return withTimeLimit(fill(text, values), engine, this.#source.statementTimeoutMs)
+  }
+}
+
+/** Opens a connection, and checks its settings: a pool may have changed them since the relay started. */
+async function openChecked(source: MysqlStatementRoot): Promise<OwnConnection> {
+  const connection = await committingConnection(source, source.statementTimeoutMs)
+  try {
+    const { rows } = await connection.query(sessionStatements.settings, [])
+    refuseSettings(rows[0])
+    return connection
+  } catch (error) {
+    connection.release(true)
+    throw error
   }
 }
 

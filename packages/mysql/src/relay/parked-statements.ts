@@ -50,7 +50,7 @@ from ${still('j')}`,
      * alone, because it was refused before or is a suspect. Each key is a branch of `readAllOnward`.
      */
     readOnward: `
-(select ${columns}, case when p.suspect or p.due_at > utc_timestamp(6) then 1 end as later
+(select ${columns}, case when p.suspect or p.due_at > utc_timestamp(6) then '1' end as later
 from ${parked} as p force index (parked_order)
 where p.shard = ? and p.order_key = ? and p.place >= ?
   and exists (
@@ -100,7 +100,7 @@ from ${still('wanted')}`,
 
     /** The first message of a released key, and whether it waits. Each key is a branch of `nextOfAll`. */
     next: `
-(select cast(p.place as char) as place, p.due_at is null as waits
+(select cast(p.place as char) as place, cast(p.due_at is null as char) as waits
 from ${parked} as p force index (parked_order)
 where p.shard = ? and p.order_key = ?
 order by p.shard, p.order_key, p.place
@@ -138,7 +138,7 @@ where p.dead_at is null`,
      * cost does not depend on the number of waiting messages.
      */
     heads: `
-select k.order_key as order_key, cast(k.place as char) as place, p.due_at is null as waits
+select k.order_key as order_key, cast(k.place as char) as place, cast(p.due_at is null as char) as waits
 from (
   select f.order_key as order_key, min(f.place) as place
   from ${parked} as f force index (parked_order)

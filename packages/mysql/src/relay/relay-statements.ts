@@ -24,7 +24,7 @@ select ${messageColumns('o', 'seq')},
   case
     when exists (select 1 from ${parked} as b force index (parked_order) where b.shard = ? and b.order_key is not null)
     then (
-      select 1 from ${parked} as p force index (parked_order)
+      select '1' from ${parked} as p force index (parked_order)
       where p.shard = ? and p.order_key = cast(o.\`key\` as binary)
       limit 1
     )
@@ -59,7 +59,7 @@ where ${isHolder} and ${stampIn('o')} = ${instant('accepted.stamp')}`,
      * or the rows did not exist.
      */
     isHeld: `
-select 1 as held
+select '1' as held
 from ${leases} as l
 where ${isHolder}`,
 
@@ -71,7 +71,7 @@ where ${stampIn('o')} = ${instant('wanted.stamp')}`,
 
     /** Like `isHeld`, but also keeps other relays from acquiring the lease before this transaction has ended. */
     holdOn: `
-select 1 as held
+select '1' as held
 from ${leases} as l
 where ${isHolder}
 lock in share mode`,
@@ -101,10 +101,10 @@ where ${stampIn('o')} = ${instant('gone.stamp')}`,
 
     /** Each shard is a branch of `work`: a query for all shards at once may scan the backlog. */
     hasBacklog: `
-(select ? as shard, 0 as due, null as server from ${outbox} as o where o.shard = ? limit 1)`,
+(select cast(? as char) as shard, '0' as due, null as server from ${outbox} as o where o.shard = ? limit 1)`,
 
     hasDue: `
-(select ? as shard, 1 as due, null as server from ${parked} as p where p.shard = ? and p.due_at <= utc_timestamp(6) and p.dead_at is null limit 1)`,
+(select cast(? as char) as shard, '1' as due, null as server from ${parked} as p where p.shard = ? and p.due_at <= utc_timestamp(6) and p.dead_at is null limit 1)`,
 
     /**
      * A branch of `work` that returns the id of the connection in place of the shard, and its server. The server is
@@ -113,7 +113,7 @@ where ${stampIn('o')} = ${instant('gone.stamp')}`,
      * the new server may use the same connection ids as the old one.
      */
     onServer: `
-(select connection_id() as shard, 0 as due, case when connection_id() not in (?) or ${SERVER_NAME[engine]} <> ? then ${SERVER[engine]} end as server)`,
+(select cast(connection_id() as char) as shard, '0' as due, case when connection_id() not in (?) or ${SERVER_NAME[engine]} <> ? then ${SERVER[engine]} end as server)`,
 
     work: unionAll,
 

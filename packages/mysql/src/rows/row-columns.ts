@@ -1,13 +1,9 @@
 /* The types of MySQL and MariaDB have attributes in the catalog; those of PostgreSQL have names and modifiers. */
-import type { VersionRange } from '@txbox/core/ports'
-import { binaryRange, decimalRange, type ColumnKind, type Row, type TableColumn } from '@txbox/sql/stores'
+import { mysqlVersionRange } from '@txbox/core/internal'
+import type { ColumnKind, Row, TableColumn } from '@txbox/sql/stores'
 import { columns } from '../connection/columns.ts'
 import { quotedColumn } from '../connection/identifiers.ts'
 import { rowStatements } from './row-statements.ts'
-
-const BITS: Readonly<Record<string, bigint>> = {
-  ...{ tinyint: 8n, smallint: 16n, mediumint: 24n, int: 32n, bigint: 64n },
-}
 
 const TEXTS = /text|char|enum|set|date|time|year|json/
 
@@ -25,21 +21,16 @@ export interface MysqlColumn extends TableColumn {
 export function tableColumn(row: Row): MysqlColumn {
   const type = columns.text(row, 'type').toLowerCase()
   const kind = columns.flag(row, 'is_json') ? 'json' : (KINDS[type] ?? (TEXTS.test(type) ? 'text' : 'bytes'))
-  return { name: columns.key(row, 'name'), type, kind, range: rangeOf(row, type) }
+  const size = { precision: columns.number(row, 'digits'), scale: columns.number(row, 'scale') }
+  const range = mysqlVersionRange(type, columns.text(row, 'declared'), size)
+  return { name: columns.key(row, 'name'), type, kind, range }
 }
 
-function rangeOf(row: Row, type: string): VersionRange | undefined {
-  const declared = columns.text(row, 'declared').toLowerCase()
-  const isUnsigned = declared.includes('unsigned')
-  const bits = BITS[type]
-  if (bits !== undefined) return binaryRange(declared, bits, isUnsigned)
-  if (type !== 'decimal') return undefined
-  return decimalRange(declared, columns.number(row, 'digits'), columns.number(row, 'scale'), isUnsigned)
-}
+const OF_CATALOG = { doing: 'reading the columns of a table' }
 
 /** The expression by which a column is read. */
 export function expressionOf({ name, kind, type }: TableColumn & { readonly type?: string }): string {
-  const column = quotedColumn('', name)
+  const column = quotedColumn(OF_CATALOG, name)
   if (kind === 'bytes') return rowStatements.hex(column)
   if (type === 'bit') return rowStatements.bits(column)
   if (kind === 'float') return rowStatements.double(column)

@@ -26,7 +26,13 @@ export class MysqlRowStore implements RowStore {
   readonly #bind: RowStore['bind']
   readonly #catalog = new TableCatalog(async (session, table) => {
     const doing = `reading the columns of ${table}`
-    const { rows } = await run(session, { doing }, 'columns', rowStatements.columns, tableNames(doing, table))
+    const { rows } = await run(
+      session,
+      { row: { doing } },
+      'columns',
+      rowStatements.columns,
+      tableNames({ doing }, table),
+    )
     return rows.map(tableColumn)
   })
   /** The columns of keys that are known to be unique, with their tables. */
@@ -49,13 +55,15 @@ export class MysqlRowStore implements RowStore {
   readonly update: RowStore['update'] = async (session, row, { set, to, condition }) => {
     const parts = { ...partsOf(row, condition), set: quotedNames(row, set) }
     const values = [...plain(set), written(to), ...plain(row.key), ...valuesOf(condition)]
-    return { count: (await run(session, row, 'update', rowStatements.update(parts), values)).affected }
+    return {
+      count: (await run(session, at(row, condition), 'update', rowStatements.update(parts), values)).affected,
+    }
   }
 
   readonly delete: RowStore['delete'] = async (session, row, condition) => {
     const values = [...plain(row.key), ...valuesOf(condition)]
     const text = rowStatements.delete(partsOf(row, condition))
-    return (await run(session, row, 'delete', text, values)).affected
+    return (await run(session, at(row, condition), 'delete', text, values)).affected
   }
 
   readonly insertOrUpdate: RowStore['insertOrUpdate'] = async (
@@ -71,11 +79,11 @@ export class MysqlRowStore implements RowStore {
     const [key, holding] = [plain(row.key), [...plain(row.key), ...valuesOf(condition)]]
     const values = [
       ...[...key, ...plain(insert), written(to), ...insertableValues(condition)],
-      ...plain(set).flatMap((value) => [...holding, value]),
+      ...plain(set).flatMap((value) => holding.concat(value)),
       ...[...key, ...holding, written(to)],
     ]
     const text = rowStatements.insertOrUpdate(parts)
-    const { affected, insertId } = await run(session, row, 'insertOrUpdate', text, values)
+    const { affected, insertId } = await run(session, at(row, condition), 'insertOrUpdate', text, values)
     if (affected === 2) return true
     const mark = insertId ?? (await this.#mark(session, row))
     if (mark === OTHER_ROW) throw collides(row)
@@ -86,7 +94,7 @@ export class MysqlRowStore implements RowStore {
     // The values of a time stand before those of the key: they belong to what is read.
     const values = condition.is === 'older' ? verdictValues(condition) : []
     const text = rowStatements.look(partsOf(row, condition))
-    const { rows } = await run(session, row, 'look', text, [...values, ...plain(row.key)])
+    const { rows } = await run(session, at(row, condition), 'look', text, [...values, ...plain(row.key)])
     return rows.map((each) => {
       if (!columns.has(each, 'found')) return null
       return condition.is === 'older' ? columns.text(each, 'found') : columns.key(each, 'found')
@@ -95,20 +103,21 @@ export class MysqlRowStore implements RowStore {
 
   readonly refusalOf: RowStore['refusalOf'] = async (session, row, condition) => {
     const text = rowStatements.refusal(partsOf(row, condition))
-    const { rows } = await run(session, row, 'refusal', text, insertableValues(condition))
+    const { rows } = await run(session, at(row, condition), 'refusal', text, insertableValues(condition))
     return columns.text(rows[0], 'found')
   }
 
   readonly read: RowStore['read'] = async (session, row, { locked }) => {
-    const table = quotedTable(row.doing, row.table)
+    const table = quotedTable(row, row.table)
     const key = quotedNames(row, row.key)
     for (let reads = 1; ; reads++) {
       const known = await this.#catalog.columnsOf(session, row.table, { again: reads > 1 })
       if (known.length === 0) throw noTable(row)
       const expressions = known.map((column, n) => `${expressionOf(column)} as c${n}`)
-      const values = [...tableNames(row.doing, row.table), ...plain(row.key)]
-      const { rows } = await run(
-        ...([session, row, 'read', rowStatements.read({ table, key }, expressions, locked), values] as const),
+      const values = [...tableNames(row, row.table), ...plain(row.key)]
+      const text = rowStatements.read({ table, key }, expressions, locked)
+      const { rows } = await this.#catalog.forgettingOnError(row.table, () =>
+        run(session, { row }, 'read', text, values),
       )
       const isCurrent = rows.every((each) => columns.number(each, 'columns') === known.length)
       if (!isCurrent && reads < READS) continue
@@ -128,8 +137,8 @@ export class MysqlRowStore implements RowStore {
     const key = Object.keys(row.key).map((name) => name.toLowerCase())
     const checked = JSON.stringify([row.table, ...key.toSorted()])
     if (this.#unique.has(checked)) return
-    const names = tableNames(row.doing, row.table)
-    const { rows } = await run(session, row, 'indexes', rowStatements.indexes, names)
+    const names = tableNames(row, row.table)
+    const { rows } = await run(session, { row }, 'indexes', rowStatements.indexes, names)
     const indexes = new Map<string, boolean>()
     for (const each of rows) {
       const name = columns.key(each, 'name')
@@ -143,27 +152,37 @@ export class MysqlRowStore implements RowStore {
   }
 
   async #mark(session: Session, row: UserRow): Promise<number> {
-    const { rows } = await run(session, row, 'mark', rowStatements.mark, [])
+    const { rows } = await run(session, { row }, 'mark', rowStatements.mark, [])
     return columns.number(rows[0], 'mark')
   }
 }
 
+/** What a statement does, for error messages. */
+interface At {
+  readonly row: Pick<UserRow, 'doing'>
+  readonly column?: string
+}
+
+function at(row: UserRow, { column }: RowCondition): At {
+  return { row, column }
+}
+
 async function run(
   session: Session,
-  { doing }: Pick<UserRow, 'doing'>,
+  { row, column }: At,
   statement: keyof typeof rowStatements,
   text: string,
   values: readonly Value[],
 ): Promise<SqlResult> {
   let result: SqlResult
   try {
-    result = await execute(session, doing, text, values)
+    result = await execute(session, row.doing, text, values)
   } catch (error) {
-    throw explainWrongName(error, { doing, statement }, isWrongName)
+    throw explainWrongName(error, { doing: row.doing, statement, column }, isWrongName)
   }
   if (result.inTransaction !== false) return result
   throw new NotInTransactionError(
-    `${doing}: the transaction ended before the statement '${statement}' was sent, so what it wrote is committed. Await every call ` +
+    `${row.doing}: the transaction ended before the statement '${statement}' was sent, so what it wrote is committed. Await every call ` +
       'before you commit or roll back.',
   )
 }
@@ -181,9 +200,9 @@ function collides({ doing }: UserRow): InvalidOptionError {
 
 function partsOf(row: UserRow, condition: RowCondition): RowParts {
   return {
-    table: quotedTable(row.doing, row.table),
+    table: quotedTable(row, row.table),
     key: quotedNames(row, row.key),
-    column: quotedColumn(row.doing, condition.column),
+    column: quotedColumn(row, condition.column),
     is: condition.is,
     ...(condition.is === 'one of' && { states: condition.states.length }),
     ...(condition.is === 'older' && { decimals: condition.at.decimals }),
@@ -191,8 +210,8 @@ function partsOf(row: UserRow, condition: RowCondition): RowParts {
   }
 }
 
-function quotedNames({ doing }: UserRow, values: object): readonly string[] {
-  return Object.keys(values).map((name) => quotedColumn(doing, name))
+function quotedNames(row: UserRow, values: object): readonly string[] {
+  return Object.keys(values).map((name) => quotedColumn(row, name))
 }
 
 /** The values of whether the condition holds. */

@@ -10,6 +10,7 @@ import {
 import { pause } from '@txbox/core/internal'
 import type { Migrating } from '@txbox/sql/stores'
 import { isConflict, numberOf, translate } from '../connection/errors.ts'
+import { shortTransactionStatements } from '../connection/short-transaction-statements.ts'
 import { tablesOf, type Tables } from '../connection/identifiers.ts'
 import { isCluster, lockCluster, lockServer, type MigrationLock } from './migration-lock.ts'
 import { migrationStatements } from './migration-statements.ts'
@@ -88,6 +89,16 @@ export function migrationSql(prefix: string): readonly { readonly name: string; 
 }
 
 async function applyMissing(work: Migrating<Tables>): Promise<readonly string[]> {
+  const { liftRowLimit, restoreRowLimit } = shortTransactionStatements
+  await work.run(liftRowLimit)
+  try {
+    return await applyInTurn(work)
+  } finally {
+    await work.run(restoreRowLimit).catch(() => undefined)
+  }
+}
+
+async function applyInTurn(work: Migrating<Tables>): Promise<readonly string[]> {
   const { run, place: tables, signal } = work
   const applied: string[] = []
   if (!(await isCluster(run, tables))) {

@@ -3,6 +3,8 @@
  * query reads both the revision and the traits of the server. PostgreSQL uses one transaction and one lock.
  */
 import type { Tables } from '../connection/identifiers.ts'
+import { SETTINGS } from '../connection/session-statements.ts'
+import { withoutRowLimitAnywhere } from '../connection/time-limit-statements.ts'
 
 /** How long the lock of a cluster is valid without a renewal, in seconds. */
 const LEASE_S = 30
@@ -13,14 +15,15 @@ const LEASE_S = 30
  */
 export function migrationStatements({ migrations }: Pick<Tables, 'migrations'>) {
   // MariaDB returns a switch as ON, unless it is converted to a number: then both engines return 1.
-  const traits = `
+  const traits = withoutRowLimitAnywhere(`
 select cast(version() as char) as version, cast(@@max_allowed_packet as char) as packet,
-  cast(@@autocommit + 0 as char) as autocommit, cast(m.number as char) as number
-from (select 1 as one) as o left join ${migrations} as m on true`
+  cast(@@autocommit + 0 as char) as autocommit, cast(m.number as char) as number,
+  ${SETTINGS}
+from (select 1 as one) as o left join ${migrations} as m on true`)
   return {
-    version: 'select cast(version() as char) as version',
+    version: `select cast(version() as char) as version, ${SETTINGS}`,
 
-    /** The traits of the server, and the numbers of the applied migrations. */
+    /** The traits of the server, the settings of the session, and the numbers of the applied migrations. */
     traits,
 
     /**

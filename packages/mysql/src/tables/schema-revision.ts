@@ -2,11 +2,12 @@
  * On MySQL and MariaDB, the tables have a prefix, and the query for the revision also asks what the server is. On
  * PostgreSQL, a schema contains the tables.
  */
-import { Migrations, type RunStatement } from '@txbox/sql/stores'
+import { Migrations, type Row, type RunStatement } from '@txbox/sql/stores'
 import { columns } from '../connection/columns.ts'
 import { NO_TABLE, errors, numberOf } from '../connection/errors.ts'
 import { DEFAULT_PREFIX, quotedName, tablesOf, type Tables } from '../connection/identifiers.ts'
 import { literal } from '../connection/literals.ts'
+import { refuseSettings } from '../connection/session-settings.ts'
 import { migrationStatements } from './migration-statements.ts'
 import { MIGRATIONS } from './migrations.gen.ts'
 import { engineOf, type ServerTraits } from '../connection/server.ts'
@@ -23,6 +24,7 @@ export const migrations = new Migrations<Tables>({
   async checkServer(run, tables) {
     const { rows } = await run(migrationStatements(tables).version)
     engineOf(columns.text(rows[0], 'version'))
+    refuseSettings(rows[0])
   },
   async applied(run, tables) {
     try {
@@ -55,16 +57,29 @@ export async function checkRevision(
   return server
 }
 
+/**
+ * Like `checkRevision`, for a connection of txbox's own.
+ *
+ * @throws {InvalidOptionError} for a setting of the connection with which txbox cannot work.
+ */
+export async function checkOwnConnection(run: RunStatement, tables: Tables): Promise<ServerTraits> {
+  const { applied, server, settings } = await inspect(run, migrationStatements(tables).traits)
+  refuseSettings(settings)
+  migrations.assertRevision(applied, tables)
+  return server
+}
+
 async function inspect(
   run: RunStatement,
   statement: string,
-): Promise<{ applied: ReadonlySet<number>; server: ServerTraits }> {
+): Promise<{ applied: ReadonlySet<number>; server: ServerTraits; settings: Row }> {
   const { rows } = await run(statement)
   const [first] = rows
   if (first === undefined) throw new Error('The server gave no answer.')
   const numbers = rows.filter((row) => columns.has(row, 'number')).map((row) => columns.number(row, 'number'))
   return {
     applied: new Set(numbers),
+    settings: first,
     server: {
       engine: engineOf(columns.text(first, 'version')),
       // A packet has one more byte for its type; the rest is a reserve for what a proxy may add.

@@ -9,6 +9,11 @@ import { nameOf } from '@txbox/core/internal'
 /** The default schema of txbox's tables, which the migration files use. */
 export const DEFAULT_SCHEMA = 'txbox'
 
+/** A row, as error messages describe it. */
+interface Described {
+  readonly doing: string
+}
+
 /** The maximum length of a name (NAMEDATALEN − 1). PostgreSQL silently truncates a longer one. */
 const NAME_BYTES = 63
 
@@ -31,14 +36,14 @@ export function quoteSchema(where: string, schema: unknown): string {
  *
  * @throws {InvalidOptionError} when the server would have no such name.
  */
-export function quotedTable(doing: string, table: string): string {
+export function quotedTable(row: Described, table: string): string {
   const names = table.split('.')
   if (names.length > 2) {
     throw new InvalidOptionError(
-      `${doing}: expected the name of a table, or schema.table, not ${names.length} names. Nothing was written.`,
+      `${row.doing}: expected the name of a table, or schema.table, not ${names.length} names. Nothing was written.`,
     )
   }
-  return names.map((name) => quotedName(doing, name)).join('.')
+  return names.map((name) => quotedName(row, name)).join('.')
 }
 
 /**
@@ -46,10 +51,10 @@ export function quotedTable(doing: string, table: string): string {
  *
  * @throws {InvalidOptionError} when the name is empty, longer than 63 bytes, or contains a NUL: the server would cut it.
  */
-export function quotedName(doing: string, name: string): string {
+export function quotedName(row: Described, name: string): string {
   if (isName(name)) return quoted(name)
   throw new InvalidOptionError(
-    `${doing}: the names of tables and columns have 1 to ${NAME_BYTES} bytes, and no NUL characters; not ${nameOf(name)}. Nothing ` +
+    `${row.doing}: the names of tables and columns have 1 to ${NAME_BYTES} bytes, and no NUL characters; not ${nameOf(name)}. Nothing ` +
       'was written.',
   )
 }

@@ -10,15 +10,16 @@ import {
   type Session,
 } from '@txbox/core'
 import { propertyOf } from '@txbox/core/internal'
-import type {
-  Awaitable,
-  ConnectionMonitor,
-  Opening,
-  Resolved,
-  Resolver,
-  Snapshot,
-  SqlResult,
-  TransactionState,
+import {
+  swallowedText,
+  type Awaitable,
+  type ConnectionMonitor,
+  type Opening,
+  type Resolved,
+  type Resolver,
+  type Snapshot,
+  type SqlResult,
+  type TransactionState,
 } from '@txbox/sql/transactions'
 import { translate } from './errors.ts'
 import { sessionStatements } from './session-statements.ts'
@@ -60,7 +61,9 @@ export async function bind(resolver: Resolver, handle: unknown): Promise<Postgre
   }
   if (state === 'aborted') {
     throw new TransactionAbortedError(
-      'An earlier statement of the transaction failed, so it can only roll back. Nothing was written.',
+      'An earlier statement of the transaction failed, so it can only roll back. Nothing was written.' +
+        swallowedText(monitor?.abortedBy),
+      { cause: monitor?.abortedBy },
     )
   }
   return sessionOn(resolved, undefined, monitor)
@@ -163,7 +166,8 @@ export async function write(
 export async function watch<R>(session: Session, handler: () => Promise<R> | R, holds?: Holds): Promise<R> {
   const { driver, connection, monitor, opening, settled, since } = session as PostgresSession
   if (opening !== undefined) await open(session)
-  const snapshot = (monitor ?? (await driver.monitor(connection)))?.snapshot()
+  const watching = monitor ?? (await driver.monitor(connection))
+  const snapshot = watching?.snapshot()
   // Another call may have failed meanwhile, and its caller may have rolled back: the handler would have an effect without its
   // claim.
   const isRolledBack = isRollingBack(session as PostgresSession, since)
@@ -172,7 +176,7 @@ export async function watch<R>(session: Session, handler: () => Promise<R> | R, 
   if (settled !== undefined) await settled()
   const state = stateAfter(session as PostgresSession)
   if (state !== 'open' || !isUndisturbed(snapshot)) {
-    await assertOpen(state, snapshot, holds ?? (() => isInTransaction(session as PostgresSession)))
+    await assertOpen(state, snapshot, watching, holds ?? (() => isInTransaction(session as PostgresSession)))
   }
   return result
 }
@@ -202,13 +206,17 @@ async function isInTransaction({ driver, connection }: Resolved): Promise<boolea
 async function assertOpen(
   asked: Awaitable<TransactionState>,
   snapshot: Snapshot | undefined,
+  monitor: ConnectionMonitor | undefined,
   holds: Holds,
 ): Promise<void> {
+  // Later statements of txbox may fail too.
+  let swallowed: unknown
   let cause: unknown
   try {
     // A statement that is still in flight may end the transaction. Therefore ask for the state first, and read the
     // snapshot after the answer.
     const state = await asked
+    swallowed = monitor?.abortedBy
     if (state === 'open' && isUndisturbed(snapshot)) return
     const isLost = state === 'none' || state === 'aborted' || snapshot?.ended === true
     if (!isLost && (await holds())) return
@@ -222,8 +230,8 @@ async function assertOpen(
       'had been rolled back. Its effects do not commit together with the claim: after a COMMIT in the handler, all that was ' +
       'written before it, the claim included, and what was written after it without a transaction is committed already, and ' +
       'a redelivery is a duplicate. Roll back. In the handler, let SQL errors leave the handler, do not commit, and roll ' +
-      'back only to savepoints that the handler has set.',
-    { cause },
+      `back only to savepoints that the handler has set.${swallowedText(swallowed)}`,
+    { cause: swallowed ?? cause },
   )
 }
 

@@ -32,14 +32,15 @@ export function deadLetterStatements(schema: string, table: 'parked' | 'queue' =
   limit 1
 ) as r on true`
   /**
-   * `$1` to `$4` are ids, topic, type and key; null means any. The page begins after the id `$5` and the place `$6`.
-   * `$7` is the limit. For a stored queue, the topic is never null.
+   * `$1` to `$4` are ids, topic, type and key, and `$8` is a part of the error; null means any. The page begins after the id
+   * `$5` and the place `$6`. `$7` is the limit. For a stored queue, the topic is never null.
    */
   const matching = `
   and ($1::text[] is null or p.id = any ($1::text[]))
   and ${isQueue ? 'p.topic = $2' : '($2::text is null or p.topic = $2)'}
   and ($3::text is null or p.type = $3)
-  and ($4::text is null or p.key = $4)`
+  and ($4::text is null or p.key = $4)
+  and ($8::text is null or pg_catalog.strpos(p.error, $8) > 0)`
   const dead = `where p.dead_at is not null${matching}
   and ($5::text is null or (p.id, p.place) > ($5, $6::bigint))
 order by p.id, p.place
@@ -121,6 +122,15 @@ from (
 ${lastRedrive}
 order by d.id, d.place`,
 
+    newest: `
+select ${letter}
+from (
+  select ${named('p')} from ${parked} as p
+  ${dead.replace('order by p.id, p.place', 'order by p.dead_at desc')}
+) as d
+${lastRedrive}
+order by d.dead_at desc`,
+
     /**
      * Puts dead letters back. A concurrent caller waits, and then finds that the messages are no longer dead. The first
      * message of each key is due; the other messages of the key follow in the order of their places. Scheduled messages
@@ -137,14 +147,14 @@ with chosen as materialized (
   from chosen as c
 ), redriven as (
   update ${parked} as p
-  set dead_at = null, attempts = 0,${isQueue ? ' timeouts = 0,' : ''} order_key = ranked.order_key,
+  set dead_at = null, redriven_at = pg_catalog.clock_timestamp(), attempts = 0,${isQueue ? ' timeouts = 0,' : ''} order_key = ranked.order_key,
     due_at = case when ranked.order_key is null or ranked.n = 1 then pg_catalog.clock_timestamp() end
   from ranked
   where p.place = ranked.place and p.dead_at is not null
   returning p.place
 ), recorded as (
   insert into ${schema}.redrives (place, dead_at, attempts, id, topic, key, error, redriven_by)
-  select c.place, c.dead_at, c.attempts, c.id, c.topic, c.key, c.error, $8
+  select c.place, c.dead_at, c.attempts, c.id, c.topic, c.key, c.error, $9
   from chosen as c join redriven using (place)
 )
 select ${letter}
@@ -176,6 +186,23 @@ from (
 order by d.place`,
 
     discardParked: isQueue ? discardQueued : discardParked,
+
+    /** Only the message that is the first of its key has a time at which it is due. */
+    retry: `
+with chosen as materialized (
+  select ${named('p')} from ${parked} as p
+  ${notDead(` and p.due_at > pg_catalog.statement_timestamp()${isQueue ? ' and p.receipt is null' : ''}`)}
+  for update skip locked
+), retried as (
+  update ${parked} as p
+  set due_at = pg_catalog.clock_timestamp()
+  from chosen
+  where p.place = chosen.place and p.dead_at is null
+  returning p.place
+)
+select ${waiting}
+from chosen as d join retried using (place)
+order by d.place`,
 
     /**
      * The payloads of all messages with the id $1: of dead letters, or if $2 is true, of other parked messages. $3 is

@@ -18,12 +18,12 @@ export function deadLetterStore(
   const sql = deadLetterStatements(schema, queue === undefined ? 'parked' : 'queue')
   return new SqlDeadLetterStore({
     read: columns,
-    async select(call, doing, { ids, topic, type, key, after }, limit, by) {
+    async select(call, doing, { ids, topic, type, key, error, after }, limit, by) {
       // In the table of the stored queues, the topic is the name of the queue, so no other topic matches.
       if (queue !== undefined && topic !== undefined && topic !== queue) return { rows: [], last: undefined }
       const position = [after?.id ?? null, after === undefined ? null : (after.place ?? LAST_PLACE)]
       const filter = [ids ?? null, queue ?? topic ?? null, type ?? null, key ?? null, ...position]
-      const values = [...filter, limit, ...(call === 'redrive' ? [by] : [])]
+      const values = [...filter, limit, error ?? null, ...(call === 'redrive' ? [by] : [])]
       return pageOf((await runAlone(source, doing, sql[call], values)).rows, limit)
     },
     async ofId(call, doing, ...ofId) {

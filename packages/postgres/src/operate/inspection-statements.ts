@@ -1,5 +1,5 @@
 /* PostgreSQL has its own catalogs, which describe vacuum, sequences and collations. */
-import { KEY_ENDS } from '@txbox/sql/stores'
+import { EXACT_CLAIMS, KEY_ENDS } from '@txbox/sql/stores'
 import { EPOCH, UNKEYED_SHARD } from '../queue/queue-receive-statements.ts'
 
 /** All statements of `txbox status` and `txbox doctor`. `schema` is quoted. Numbers are returned as text. */
@@ -24,10 +24,50 @@ export function inspectionStatements(schema: string) {
       select o.created_at from ${schema}.outbox as o where o.shard = shards.shard order by o.seq limit 1
     ) as first
   ) as oldest_ms`
+  /** The index on this expression finds the message that has been due the longest. */
+  const dueSince = 'greatest(m.created_at, m.deliver_at, m.redriven_at)'
+  const dueParked = `from ${schema}.parked as m where m.dead_at is null and ${dueSince} <= pg_catalog.statement_timestamp()`
+  const age = ms('pg_catalog.clock_timestamp() - oldest.since')
   return {
     lag: `
 select
-  ${lag}`,
+  ${lag},
+  ${count(dueParked)} as parked`,
+
+    /** The message of the outbox that has been due the longest: of each part its oldest one. */
+    oldestInOutbox: `
+select oldest.part, oldest.id, oldest.topic, ${age} as age_ms
+from (
+  (
+    select 'backlog' as part, first.id, first.topic, first.created_at as since
+    from pg_catalog.generate_series(0, 15) as shards (shard)
+    cross join lateral (
+      select o.id, o.topic, o.created_at from ${schema}.outbox as o where o.shard = shards.shard order by o.seq limit 1
+    ) as first
+    order by first.created_at
+    limit 1
+  )
+  union all
+  (
+    select case when m.deliver_at is null then 'parked' else 'scheduled' end, m.id, m.topic, ${dueSince}
+    ${dueParked}
+    order by ${dueSince}
+    limit 1
+  )
+) as oldest
+order by oldest.since
+limit 1`,
+
+    /** The message of all queues that has been due the longest. A row with the epoch has been handled. */
+    oldestInQueues: `
+select 'queue' as part, oldest.id, oldest.topic, ${age} as age_ms
+from (
+  select m.id, m.topic, ${dueSince} as since
+  from ${schema}.queue as m
+  where m.dead_at is null and m.due_at is distinct from ${EPOCH} and ${dueSince} <= pg_catalog.statement_timestamp()
+  order by ${dueSince}
+  limit 1
+) as oldest`,
 
     figures: `
 select
@@ -40,6 +80,7 @@ select
     select greatest(c.reltuples::bigint, pg_catalog.pg_stat_get_live_tuples(c.oid), 0)::text
     from pg_catalog.pg_class as c where c.oid = '${schema.replaceAll("'", "''")}.inbox'::regclass::oid
   ) as claims,
+  (select pg_catalog.count(*) from (select from ${schema}.inbox limit ${EXACT_CLAIMS}) as counted)::text as counted_claims,
   pg_catalog.pg_total_relation_size('${schema.replaceAll("'", "''")}.inbox')::text as inbox_bytes`,
 
     /** $2 is the retention of dead letters in milliseconds; null keeps them forever. */
@@ -70,6 +111,15 @@ select least(
   (${firstQueue('order_key is not null', 'shard, q.order_key, q.place')}),
   (${firstQueue('dead_at is not null', 'id, q.place')})
 ) as topic`,
+
+    /** Whether a queue ($1) has messages or dead letters, or a receiver has made the locks of its shards ($2). */
+    hasQueue: `
+select (
+  exists (select from ${schema}.queue as q where q.due_at is not null and q.topic = $1)
+  or exists (select from ${schema}.queue as q where q.order_key is not null and q.topic = $1)
+  or exists (select from ${schema}.queue as q where q.dead_at is not null and q.topic = $1)
+  or exists (select from ${schema}.leases as l where l.name = any ($2::text[]))
+)::text as there`,
 
     /** The figures of a queue ($2). Rows of handled messages are not counted. */
     queueFigures: `
@@ -169,6 +219,15 @@ from (
 join ${schema}.parked as head on head.place = held.place
 order by held.waiting desc, head.order_key`,
 
+    /** Counts the keys among a limited number of parked messages ($1). */
+    blockedKeys: `
+select pg_catalog.count(*)::text as blocked, coalesce(pg_catalog.sum(held.messages), 0)::text as messages
+from (
+  select pg_catalog.count(*) as messages
+  from (select shard, order_key from ${schema}.parked where order_key is not null limit $1) as held_up
+  group by shard, order_key
+) as held`,
+
     settings: `
 select pg_catalog.current_setting('server_version') as version, pg_catalog.current_setting('server_version_num') as version_number,
   pg_catalog.current_setting('default_transaction_isolation') as isolation, pg_catalog.current_setting('autovacuum') as autovacuum,
@@ -176,7 +235,7 @@ select pg_catalog.current_setting('server_version') as version, pg_catalog.curre
   pg_catalog.pg_is_in_recovery()::text as replica`,
 
     indexes: `
-select c.relname as name, i.indisvalid::text as valid
+select c.relname::text as name, i.indisvalid::text as valid
 from pg_catalog.pg_index as i
 join pg_catalog.pg_class as c on c.oid = i.indexrelid
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
@@ -184,7 +243,7 @@ where n.nspname = $1`,
 
     /** Columns that must be compared byte for byte. */
     collations: `
-select a.attrelid::regclass::text || '.' || a.attname::text as name, l.collname as collation
+select a.attrelid::regclass::text || '.' || a.attname::text as name, l.collname::text as collation
 from pg_catalog.pg_attribute as a
 join pg_catalog.pg_class as c on c.oid = a.attrelid
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
@@ -228,7 +287,7 @@ order by age_ms desc nulls last
 limit 5`,
 
     bloat: `
-select relname as name, n_dead_tup::text as dead, n_live_tup::text as live
+select relname::text as name, n_dead_tup::text as dead, n_live_tup::text as live
 from pg_catalog.pg_stat_user_tables
 where schemaname = $1 and n_dead_tup > 100000 and n_dead_tup > n_live_tup`,
   } as const

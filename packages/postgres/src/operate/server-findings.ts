@@ -28,12 +28,14 @@ const INDEXES = [
   'parked_due',
   'parked_order',
   'parked_dead',
+  'parked_due_since',
   'queue_pkey',
   'queue_due',
   'queue_order',
   'queue_flight',
   'queue_dead',
   'queue_dead_id',
+  'queue_due_since',
 ]
 
 /** Checks tables of the right revision. `schema` is quoted. */

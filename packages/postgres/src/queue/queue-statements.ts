@@ -9,14 +9,16 @@ import { EPOCH, microseconds, queueColumns } from './queue-receive-statements.ts
 export function queueStatements(schema: string) {
   const queue = `${schema}.queue`
   /**
-   * Selects messages by place and receipt, through the primary key. The receipts are compared in a subquery that the
-   * planner hashes; a join might scan the table.
+   * Selects messages of the queue $1 by place ($2) and receipt ($3), through the primary key. The receipts are compared in a
+   * subquery that the planner hashes; a join might scan the table. The queue is compared last: with its index, the planner might
+   * scan the queue.
    */
-  const received = (places: string, receipts: string): string => `place = any (${places}::bigint[])
-  and case when (place, receipt) in (select pg_catalog.unnest(${places}::bigint[]), pg_catalog.unnest(${receipts}::uuid[])) then true end`
-  const valid = (places: string, receipts: string): string => `${received(places, receipts)}
+  const received = `place = any ($2::bigint[])
+  and case when (place, receipt) in (select pg_catalog.unnest($2::bigint[]), pg_catalog.unnest($3::uuid[])) then topic = $1::text end`
+  const valid = `${received}
   and due_at > pg_catalog.clock_timestamp()`
-  const one = 'place = $1::bigint and receipt = $2::uuid and due_at > pg_catalog.clock_timestamp()'
+  const one =
+    'topic = $1::text and place = $2::bigint and receipt = $3::uuid and due_at > pg_catalog.clock_timestamp()'
   const handled = `due_at = ${EPOCH}, receipt = null, payload = ''`
   const purge = (chosen: string): string => `
 with gone as (
@@ -69,7 +71,7 @@ where ${one} and order_key is not null`,
     settleBatch: `
 update ${queue}
 set ${handled}
-where ${valid('$1', '$2')} and order_key is not null
+where ${valid} and order_key is not null
 returning place::text as place`,
 
     /** Deletes a message that is not part of the order of a key, so that no key has to be released. */
@@ -79,11 +81,11 @@ where ${one} and order_key is null`,
 
     settleUnorderedBatch: `
 delete from ${queue}
-where ${valid('$1', '$2')} and order_key is null
+where ${valid} and order_key is null
 returning place::text as place`,
 
     /**
-     * Extends the visibility timeout ($3). A message that an open transaction has locked is not changed, but its place
+     * Extends the visibility timeout ($4). A message that an open transaction has locked is not changed, but its place
      * is returned as well while its receipt is valid, because no other receiver can get the message. The time is read
      * after the attempt to lock the message: a receiver locks only messages whose timeout is over. With a timeout of 0,
      * the message becomes visible at once and loses its receipt.
@@ -91,16 +93,16 @@ returning place::text as place`,
     extend: `
 with found as materialized (
   select place, due_at from ${queue}
-  where ${received('$1', '$2')}
+  where ${received}
 ), locked as materialized (
   select place from ${queue}
-  where ${received('$1', '$2')}
+  where ${received}
   order by place
   for update skip locked
 ), extended as (
   update ${queue} as q
-  set due_at = pg_catalog.clock_timestamp() + $3::double precision * interval '1 millisecond',
-    receipt = case when $3::double precision > 0 then q.receipt end
+  set due_at = pg_catalog.clock_timestamp() + $4::double precision * interval '1 millisecond',
+    receipt = case when $4::double precision > 0 then q.receipt end
   where q.place = any (array(select locked.place from locked)) and q.due_at > pg_catalog.clock_timestamp()
   returning q.place
 )
@@ -110,24 +112,24 @@ where case when found.place in (select locked.place from locked) then found.plac
   else found.due_at > pg_catalog.clock_timestamp() end`,
 
     /**
-     * Restarts the visibility timeout ($3), also after its end: a receiver that takes the message or puts it back changes
+     * Restarts the visibility timeout ($4), also after its end: a receiver that takes the message or puts it back changes
      * the receipt.
      */
     renew: `
 update ${queue}
-set due_at = pg_catalog.clock_timestamp() + $3::double precision * interval '1 millisecond'
-where place = $1::bigint and receipt = $2::uuid
+set due_at = pg_catalog.clock_timestamp() + $4::double precision * interval '1 millisecond'
+where topic = $1::text and place = $2::bigint and receipt = $3::uuid
 returning place::text as place`,
 
     /**
-     * $3 is the pause in milliseconds; $4 the error, where null keeps the previous one; $5 is 1 if the receive does not
+     * $4 is the pause in milliseconds; $5 the error, where null keeps the previous one; $6 is 1 if the receive does not
      * count. Without a pause, a null `due_at` would hide the message from all receivers.
      */
     giveBack: `
 update ${queue}
 set receipt = null,
-  due_at = pg_catalog.clock_timestamp() + coalesce($3::double precision, 0) * interval '1 millisecond',
-  error = coalesce($4, error), attempts = attempts - $5::integer, timeouts = 0
+  due_at = pg_catalog.clock_timestamp() + coalesce($4::double precision, 0) * interval '1 millisecond',
+  error = coalesce($5, error), attempts = attempts - $6::integer, timeouts = 0
 where ${one}
 returning place::text as place`,
 
@@ -142,7 +144,7 @@ with chosen as materialized (
   for update
 ), buried as (
   update ${queue} as q
-  set dead_at = pg_catalog.clock_timestamp(), due_at = null, receipt = null, order_key = null, error = $3
+  set dead_at = pg_catalog.clock_timestamp(), due_at = null, receipt = null, order_key = null, error = $4
   from chosen
   where q.place = chosen.place
   returning q.place

@@ -64,9 +64,9 @@ export class PostgresQueueStore implements QueueStore {
   }
 
   /** Settles one message in the caller's transaction, as a consumer does for each message. */
-  async #settleOne(session: Session, { place, receipt, ordered }: QueueReceipt): Promise<boolean> {
-    const text = ordered ? this.#sql.settle : this.#sql.settleUnordered
-    return (await write(session, SETTLING, text, [String(place), receipt])) > 0
+  async #settleOne(session: Session, receipt: QueueReceipt): Promise<boolean> {
+    const text = receipt.ordered ? this.#sql.settle : this.#sql.settleUnordered
+    return (await write(session, SETTLING, text, valuesOf(receipt))) > 0
   }
 
   /** Settles in one transaction. @returns the receipts that were valid. */
@@ -101,10 +101,10 @@ export class PostgresQueueStore implements QueueStore {
 
   async renew(
     session: Session | undefined,
-    { place, receipt }: QueueReceipt,
+    receipt: QueueReceipt,
     visibilityTimeoutMs: number,
   ): Promise<boolean> {
-    const values = [String(place), receipt, visibilityTimeoutMs]
+    const values = [...valuesOf(receipt), visibilityTimeoutMs]
     const { renew } = this.#sql
     const { rows } = await (session === undefined
       ? this.#run(renew, values)
@@ -112,18 +112,18 @@ export class PostgresQueueStore implements QueueStore {
     return rows.length > 0
   }
 
-  async giveBack({ place, receipt }: QueueReceipt, { delayMs, error, counted }: Giveback): Promise<boolean> {
+  async giveBack(receipt: QueueReceipt, { delayMs, error, counted }: Giveback): Promise<boolean> {
     const { rows } = await this.#runWithTexts(this.#sql.giveBack, (ascii) => [
-      ...[String(place), receipt, delayMs],
+      ...[...valuesOf(receipt), delayMs],
       error === undefined ? null : storable(error, ascii),
       counted ? 0 : 1,
     ])
     return rows.length > 0
   }
 
-  async bury(_queue: string, { place, receipt }: QueueReceipt, error: string): Promise<boolean> {
+  async bury(_queue: string, receipt: QueueReceipt, error: string): Promise<boolean> {
     const { rows } = await this.#runWithTexts(this.#sql.bury, (ascii) => [
-      ...[String(place), receipt],
+      ...valuesOf(receipt),
       storable(error, ascii),
     ])
     return rows.length > 0
@@ -197,6 +197,15 @@ function storable(error: string, ascii: boolean): string {
   return escapeCharacters(error, ascii ? NOT_ASCII : /\0/g)
 }
 
-function arraysOf(receipts: readonly QueueReceipt[]): [places: string, receipts: string] {
-  return [textArray(receipts.map(({ place }) => place)), textArray(receipts.map(({ receipt }) => receipt))]
+function valuesOf({ topic, place, receipt }: QueueReceipt): [queue: string, place: string, receipt: string] {
+  return [topic, String(place), receipt]
+}
+
+/** @param receipts at least one. */
+function arraysOf(receipts: readonly QueueReceipt[]): [queue: string, places: string, receipts: string] {
+  return [
+    receipts[0]!.topic,
+    textArray(receipts.map(({ place }) => place)),
+    textArray(receipts.map(({ receipt }) => receipt)),
+  ]
 }

@@ -71,7 +71,7 @@ with ${held}, following as (
   set due_at = null
   where p.ctid = any (array(${addressesOf(rows('$4', '$5'))})) and p.dead_at is null
 )
-select true as held from held`,
+select 'true' as held from held`,
 
     /** Reads single messages, which are tried alone. */
     readAlone: `
@@ -150,7 +150,7 @@ with ${held}, suspected as (
   where p.shard = $4 and p.place >= $5::bigint and p.place <= $6::bigint and p.dead_at is null and not p.suspect
     and (p.due_at is null or p.due_at <= pg_catalog.statement_timestamp())
 )
-select true as held from held`,
+select 'true' as held from held`,
 
     /**
      * Deletes accepted messages ($4 and $5), keeps refused ones ($6 to $13), and makes the first message of each

@@ -171,7 +171,7 @@ with ${held}, verdicts as materialized (
   select (select pg_catalog.count(*) from moved) as moved, (select pg_catalog.count(*) from stored) as stored
 )
 select (select pg_catalog.count(*) from settled)::text as settled, counted.moved::text as moved,
-  (case when counted.moved <> counted.stored then 'Something keeps messages from being parked.' end)::boolean as kept
+  (case when counted.moved <> counted.stored then 'Something keeps messages from being parked.' end)::boolean::text as kept
 from held cross join counted`,
 
     /**
@@ -179,7 +179,7 @@ from held cross join counted`,
      * its reads start. Fails under the same conditions as `read`.
      */
     work: `
-select shard, due::text as due
+select shard::text as shard, due::text as due
 from rows from (pg_catalog.unnest($1::smallint[]), pg_catalog.unnest($2::bigint[])) as asked (shard, start)
 cross join lateral (
   select
@@ -201,7 +201,7 @@ where waiting or due`,
 update ${schema}.leases as l
 set in_flight = $4
 where l.name = $1 and l.owner = $2 and l.term = $3::bigint and l.expires_at > pg_catalog.clock_timestamp()
-returning true as held`,
+returning 'true' as held`,
 
     /** Removes the note and resets the count of crashes. */
     survived: `

@@ -1,11 +1,9 @@
 /* The types of PostgreSQL have names and modifiers; those of MySQL and MariaDB have attributes in the catalog. */
-import type { VersionRange } from '@txbox/core/ports'
-import { binaryRange, decimalRange, type ColumnKind, type Row, type TableColumn } from '@txbox/sql/stores'
+import { postgresVersionRange } from '@txbox/core/internal'
+import type { ColumnKind, Row, TableColumn } from '@txbox/sql/stores'
 import { columns } from '../connection/columns.ts'
 import { quotedName } from '../connection/identifiers.ts'
 import { rowStatements } from './row-statements.ts'
-
-const BITS: Readonly<Record<string, bigint>> = { int2: 16n, int4: 32n, int8: 64n }
 
 const KINDS: Readonly<Record<string, ColumnKind>> = {
   ...{ int2: 'integer', int4: 'integer', int8: 'integer', oid: 'integer', numeric: 'decimal' },
@@ -24,23 +22,15 @@ export function tableColumn(row: Row): PostgresColumn {
     name: columns.text(row, 'name'),
     type,
     kind: KINDS[type] ?? 'text',
-    range: rangeOf(type, columns.number(row, 'modifier')),
+    range: postgresVersionRange(type, columns.number(row, 'modifier')),
   }
 }
 
-/** Negative scales, and a scale beyond the precision, make no difference to whole numbers that a version can be. */
-function rangeOf(type: string, modifier: number): VersionRange | undefined {
-  const bits = BITS[type]
-  if (bits !== undefined) return binaryRange(type, bits)
-  // Without a modifier, a numeric holds every version.
-  if (type !== 'numeric' || modifier < 4) return undefined
-  const [precision, scale] = [((modifier - 4) >> 16) & 0xffff, (modifier - 4) & 0x7ff]
-  return scale > precision ? undefined : decimalRange(`numeric(${precision},${scale})`, precision, scale)
-}
+const OF_CATALOG = { doing: 'reading the columns of a table' }
 
 /** The expression by which a column is read as text. */
 export function expressionOf({ name, kind, type }: TableColumn & { readonly type?: string }): string {
-  const column = quotedName('', name)
+  const column = quotedName(OF_CATALOG, name)
   if (kind === 'bytes') return rowStatements.hex(column)
   if (kind === 'float') return rowStatements.double(column)
   if (kind === 'instant') return rowStatements.milliseconds(column)

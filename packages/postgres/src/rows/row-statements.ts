@@ -182,7 +182,8 @@ function holds({ is }: RowParts, column: string, { at, states, ...found }: Place
 }
 
 function timely({ time, aheadMs }: Places): string {
-  if (aheadMs === undefined) return 'true'
+  // The server needs the type of each parameter, even if nothing depends on it.
+  if (aheadMs === undefined) return `${time} is not null`
   return `${time} <= pg_catalog.clock_timestamp() + ${aheadMs}::double precision * interval '1 millisecond'`
 }
 

@@ -7,8 +7,10 @@ import type { ColumnValue, RowCondition, RowRoot, RowStore, UserRow } from '@txb
 import { isCausedBy, propertyOf } from '@txbox/core/internal'
 import { TableCatalog, columnValue, explainWrongName, noTable, notUnique } from '@txbox/sql/stores'
 import type { Resolver, SqlResult } from '@txbox/sql/transactions'
+import { translate } from '../connection/errors.ts'
 import { quotedName, quotedTable } from '../connection/identifiers.ts'
-import { bind, execute } from '../connection/session.ts'
+import { bind, open, type PostgresSession } from '../connection/session.ts'
+import { sendInTurn } from '../connection/statement-turns.ts'
 import { expressionOf, tableColumn, textOf } from './row-columns.ts'
 import { rowStatements, type RowParts } from './row-statements.ts'
 
@@ -27,9 +29,13 @@ export class PostgresRowStore implements RowStore {
   readonly root: RowRoot | undefined
   readonly #catalog = new TableCatalog(async (session, table) =>
     (
-      await run(session, { doing: `reading the columns of ${table}` }, 'columns', rowStatements.columns, [
-        table,
-      ])
+      await run(
+        session,
+        { row: { doing: `reading the columns of ${table}` } },
+        'columns',
+        rowStatements.columns,
+        [table],
+      )
     ).map(tableColumn),
   )
 
@@ -39,19 +45,21 @@ export class PostgresRowStore implements RowStore {
   }
 
   readonly rangeOf: RowStore['rangeOf'] = (session, row, column, options) =>
-    this.#catalog.rangeOf(session, quotedTable(row.doing, row.table), column, options)
+    this.#catalog.rangeOf(session, quotedTable(row, row.table), column, options)
 
   readonly update: RowStore['update'] = async (session, row, { set, to, condition }) => {
     const parts = { ...partsOf(row, condition), set: quotedNames(row, set) }
     const values = [...plain(set), written(to), ...plain(row.key), ...valuesOf(row, condition)]
-    const rows = await run(session, row, 'update', rowStatements.update(parts), values)
+    const rows = await run(session, at(row, condition), 'update', rowStatements.update(parts), values)
     const found = rows[0]?.['found']
     return { count: rows.length, ...(typeof found === 'string' && { found }) }
   }
 
   readonly delete: RowStore['delete'] = async (session, row, condition) => {
     const values = [...plain(row.key), ...valuesOf(row, condition)]
-    return (await run(session, row, 'delete', rowStatements.delete(partsOf(row, condition)), values)).length
+    return (
+      await run(session, at(row, condition), 'delete', rowStatements.delete(partsOf(row, condition)), values)
+    ).length
   }
 
   readonly insertOrUpdate: RowStore['insertOrUpdate'] = async (
@@ -72,7 +80,7 @@ export class PostgresRowStore implements RowStore {
     ]
     try {
       const text = rowStatements.insertOrUpdate(parts)
-      return (await run(session, row, 'insertOrUpdate', text, values)).length > 0
+      return (await run(session, at(row, condition), 'insertOrUpdate', text, values)).length > 0
     } catch (error) {
       throw isNotUnique(error) ? notUnique(row.doing, error) : error
     }
@@ -80,25 +88,33 @@ export class PostgresRowStore implements RowStore {
 
   readonly look: RowStore['look'] = async (session, row, condition) => {
     const values = [...plain(row.key), ...(condition.is === 'older' ? valuesOf(row, condition) : [])]
-    const rows = await run(session, row, 'look', rowStatements.look(partsOf(row, condition)), values)
+    const rows = await run(
+      session,
+      at(row, condition),
+      'look',
+      rowStatements.look(partsOf(row, condition)),
+      values,
+    )
     return rows.map(({ found }) => found as string | null)
   }
 
   readonly refusalOf: RowStore['refusalOf'] = async (session, row, condition) => {
     const text = rowStatements.refusal(partsOf(row, condition))
-    const rows = await run(session, row, 'refusal', text, valuesOf(row, condition))
+    const rows = await run(session, at(row, condition), 'refusal', text, valuesOf(row, condition))
     return rows[0]!['found'] as string
   }
 
   readonly read: RowStore['read'] = async (session, row, { locked }) => {
-    const table = quotedTable(row.doing, row.table)
-    const key = Object.keys(row.key).map((name) => quotedName(row.doing, name))
+    const table = quotedTable(row, row.table)
+    const key = Object.keys(row.key).map((name) => quotedName(row, name))
     for (let reads = 1; ; reads++) {
       const columns = await this.#catalog.columnsOf(session, table, { again: reads > 1 })
       if (columns.length === 0) throw noTable(row)
       const expressions = columns.map((column, n) => `${expressionOf(column)} as c${n}`)
       const text = rowStatements.read({ table, key }, expressions, locked)
-      const rows = await run(session, row, 'read', text, [...plain(row.key), table])
+      const rows = await this.#catalog.forgettingOnError(table, () =>
+        run(session, { row }, 'read', text, [...plain(row.key), table]),
+      )
       const isCurrent = rows.every((each) => Number(each['columns']) === columns.length)
       if (!isCurrent && reads < READS) continue
       return rows.map((each) =>
@@ -110,17 +126,29 @@ export class PostgresRowStore implements RowStore {
   }
 }
 
+/** What a statement does, for error messages. */
+interface At {
+  readonly row: Pick<UserRow, 'doing'>
+  readonly column?: string
+}
+
+function at(row: UserRow, { column }: RowCondition): At {
+  return { row, column }
+}
+
 async function run(
   session: Session,
-  { doing }: Pick<UserRow, 'doing'>,
+  { row, column }: At,
   statement: keyof typeof rowStatements,
   text: string,
   values: readonly unknown[],
 ): Promise<SqlResult['rows']> {
   try {
-    return (await execute(session, doing, text, values)).rows
+    await open(session)
+    return (await sendInTurn(session as PostgresSession, text, values)).rows
   } catch (error) {
-    throw explainWrongName(error, { doing, statement }, isWrongName)
+    const translated = translate(error, row.doing)
+    throw explainWrongName(translated, { doing: row.doing, statement, column }, isWrongName)
   }
 }
 
@@ -138,17 +166,17 @@ function isWrongName(error: unknown): boolean {
 
 function partsOf(row: UserRow, condition: RowCondition): RowParts {
   return {
-    table: quotedTable(row.doing, row.table),
+    table: quotedTable(row, row.table),
     key: quotedNames(row, row.key),
-    column: quotedName(row.doing, condition.column),
+    column: quotedName(row, condition.column),
     is: condition.is,
     ...(condition.is === 'one of' && { states: condition.states.length }),
     isLimited: condition.is === 'older' && condition.maxAheadMs !== undefined,
   }
 }
 
-function quotedNames({ doing }: UserRow, values: object): readonly string[] {
-  return Object.keys(values).map((name) => quotedName(doing, name))
+function quotedNames(row: UserRow, values: object): readonly string[] {
+  return Object.keys(values).map((name) => quotedName(row, name))
 }
 
 function valuesOf(row: UserRow, condition: RowCondition): readonly (string | null)[] {
@@ -158,7 +186,7 @@ function valuesOf(row: UserRow, condition: RowCondition): readonly (string | nul
   // The precision up to which the column would round the time.
   const mostDecimals = String(at.decimals - 1)
   const ahead = maxAheadMs === undefined ? [] : [String(maxAheadMs)]
-  return [at.iso, quotedTable(row.doing, row.table), column, mostDecimals, ...ahead]
+  return [at.iso, quotedTable(row, row.table), column, mostDecimals, ...ahead]
 }
 
 function written(to: bigint | string | { readonly iso: string }): string {

@@ -21,10 +21,17 @@ export interface BrokerAddress {
 /** Error messages never show the URL, which may contain a password. */
 export function brokerAddress(check: OptionChecker): BrokerAddress {
   const url = check.text('url', { max: URL_CHARACTERS })
-  if (!URL.canParse(url)) {
+  // An unencoded '/', '?' or '#' of a password ends the host: the rest of the password would be taken for the vhost.
+  if (
+    !URL.canParse(url) ||
+    url
+      .slice(url.indexOf('//') + 2)
+      .replace(/^[^/?#]*/, '')
+      .includes('@')
+  ) {
     throw new InvalidOptionError(
       `${check.where}: the option 'url' is not a URL. Expected amqp://user:password@host:5672/vhost, with special ` +
-        'characters percent-encoded.',
+        "characters percent-encoded: '/' as %2F, '?' as %3F, '#' as %23, and '@' as %40.",
     )
   }
   const { protocol, hostname, port, pathname, username } = new URL(url)

@@ -1,9 +1,9 @@
-import { Writable } from 'node:stream'
 import { BrokerUnavailableError } from '@txbox/core'
 import { within } from '@txbox/core/internal'
 import type { ChannelModel, ConfirmChannel } from 'amqplib'
 import { ConfirmingChannel } from './confirming-channel.ts'
 import { connectBroker, type ConnectSettings } from '../connection/connect-broker.ts'
+import { GatheredWrites } from '../connection/gathered-writes.ts'
 import { reasonOf, replyCodeOf } from '../connection/reason-of.ts'
 
 const CLOSE_TIMEOUT_MS = 2000
@@ -23,16 +23,6 @@ export interface ConnectionSettings extends ConnectSettings {
   readonly assertedType: string | undefined
 }
 
-/**
- * Returns the socket of the client. The client writes each message separately, with one system call and one packet for each
- * message. While the socket is corked, the messages of one turn of the event loop become one write. The socket is not part
- * of the client's public interface: if it is not found, publishing works, but is slower.
- */
-function socketOf(model: ChannelModel): Writable | undefined {
-  const socket: unknown = Reflect.get(model.connection, 'stream')
-  return socket instanceof Writable ? socket : undefined
-}
-
 /** A connection with the channel that all calls share. It never reconnects: after a failure, another one is opened. */
 export class BrokerConnection {
   readonly #model: ChannelModel
@@ -43,17 +33,13 @@ export class BrokerConnection {
   #shared: ConfirmingChannel | undefined
   #failure: BrokerUnavailableError | undefined
   #blocked: string | undefined
-  readonly #socket: Writable | undefined
-  #corked = false
+  readonly #writes: GatheredWrites
 
   private constructor(model: ChannelModel, settings: ConnectionSettings, lifetime: AbortController) {
     this.#model = model
     this.#settings = settings
     this.#lifetime = lifetime
-    this.#socket = socketOf(model)
-    // The messages that did not fit into the socket are written after this event. This listener runs before the listener
-    // of the client and corks the socket, so that they become one write, too.
-    this.#socket?.prependListener('drain', this.#corkForTurn)
+    this.#writes = new GatheredWrites(model)
     model.on('error', (error) => this.#broke(error))
     model.on('close', (error) => this.#broke(error))
     model.on('blocked', (reason) => (this.#blocked = reason))
@@ -174,22 +160,6 @@ export class BrokerConnection {
     this.#lifetime.abort(reason)
   }
 
-  /**
-   * Corks the socket until the client has written the messages of this turn, which the client does in the next phase of
-   * immediates.
-   */
-  readonly #corkForTurn = (): void => {
-    if (this.#corked || this.#socket === undefined) return
-    this.#corked = true
-    this.#socket.cork()
-    setImmediate(() =>
-      setImmediate(() => {
-        this.#corked = false
-        this.#socket?.uncork()
-      }),
-    )
-  }
-
   async #prepare(): Promise<void> {
     const { address, exchange, assertedType } = this.#settings
     const channel = await this.#model.createConfirmChannel({ highWaterMark: BUFFERED_FRAMES })
@@ -216,7 +186,7 @@ export class BrokerConnection {
       exchange,
       broker: address.name,
       frameMax: typeof frameMax === 'number' ? frameMax : Infinity,
-      gather: this.#corkForTurn,
+      gather: this.#writes.gather,
     })
   }
 

@@ -1,9 +1,9 @@
-import { InvalidMessageError, type Delivery, type InboxMessage, type ReceivedMessage } from '@txbox/core'
+import type { Delivery, InboxMessage, ReceivedMessage } from '@txbox/core'
 import { LazyAbort } from '@txbox/core/internal'
 import type { ConsumeMessage } from 'amqplib'
-import type { Death, DeadLetterExchange } from './dead-letter-exchange.ts'
-import { fromRabbitmq, identityOf } from './from-rabbitmq.ts'
-import { KEY_HEADER } from '../publish/outgoing-message.ts'
+import type { DeadLetterExchange } from './dead-letter-exchange.ts'
+import { decoded, type ReadDelivery } from './delivery-reader.ts'
+import { identityOf } from './from-rabbitmq.ts'
 
 /**
  * How a delivery is settled on its channel. `ack-unanswered` does not wait until the broker has processed the settlement.
@@ -18,11 +18,19 @@ export type Acknowledgement =
   | 'return'
   | 'return-uncounted'
 
-/**
- * The header in which a quorum queue counts the earlier deliveries of a message. On a first delivery, the header comes from
- * the producer or from another queue, because a dead letter keeps the header when it is published again.
- */
-const COUNT_HEADER = 'x-delivery-count'
+type Postponement = Parameters<NonNullable<Delivery['postpone']>>[0]
+
+/** @returns how the delivery is to be settled then. `undefined` if the message cannot wait outside of its queue now. */
+export type WaitsElsewhere = (raw: ConsumeMessage, how: Postponement) => Promise<Acknowledgement | undefined>
+type Rejection = Parameters<Delivery['reject']>[0]
+
+interface DeliveryHow<P> {
+  readonly settle: (delivery: BrokerDelivery<P>, how: Acknowledgement) => Promise<void>
+  /** Lets the message wait for a retry outside of its queue. */
+  readonly waitsElsewhere: WaitsElsewhere
+  /** Takes a rejected message. If undefined, the broker itself moves the message, if it keeps rejected messages. */
+  readonly deadLetters: DeadLetterExchange | undefined
+}
 
 /** A delivery of one channel. The delivery is lost when the channel ends. */
 export class BrokerDelivery<P> implements Delivery<P> {
@@ -30,47 +38,43 @@ export class BrokerDelivery<P> implements Delivery<P> {
   readonly undecodable?: unknown
   readonly key: string | undefined
   readonly deliveries: number
+  readonly isCounted: boolean | undefined
+  /** The id of the message as it was received: a handler may change its message. */
+  readonly #id: string
   readonly #raw: ConsumeMessage
   readonly #lost = new LazyAbort()
+  readonly #waitsElsewhere: WaitsElsewhere
   readonly #settle: (delivery: BrokerDelivery<P>, how: Acknowledgement) => Promise<void>
   readonly #deadLetters: DeadLetterExchange | undefined
   #settled: Promise<void> | undefined
 
-  /**
-   * @param isCounted whether the queue counts deliveries, and so sets the header with the count.
-   * @param deadLetters takes a rejected message. @default the broker itself moves the message, if it keeps rejected messages
-   */
+  /** @param raw the message as it was received first, before any retry in another queue. */
   constructor(
     raw: ConsumeMessage,
-    isCounted: boolean,
-    settle: (delivery: BrokerDelivery<P>, how: Acknowledgement) => Promise<void>,
-    deadLetters?: DeadLetterExchange,
+    { message, undecodable, key, deliveries, isCounted }: ReadDelivery<P>,
+    how: DeliveryHow<P>,
   ) {
     this.#raw = raw
-    this.#settle = settle
-    this.#deadLetters = deadLetters
-    try {
-      this.message = withOwnBytes(fromRabbitmq<P>(raw))
-    } catch (error) {
-      this.message = readable<P>(raw)
-      this.undecodable = error ?? new InvalidMessageError('The delivery cannot be decoded.')
-    }
-    const headers = raw.properties.headers ?? {}
-    const key: unknown = headers[KEY_HEADER]
-    this.key = typeof key === 'string' && key !== '' ? key : undefined
-    const earlier = isCounted ? countOf(headers[COUNT_HEADER]) : 0
-    this.deliveries = raw.fields.redelivered ? Math.max(2, earlier + 1) : 1
+    this.#settle = how.settle
+    this.#waitsElsewhere = how.waitsElsewhere
+    this.#deadLetters = how.deadLetters
+    this.message = message
+    this.#id = message.id
+    this.undecodable = undecodable
+    this.key = key
+    this.deliveries = deliveries
+    this.isCounted = isCounted
   }
 
   /** Created lazily, because few messages become dead letters. */
   get body(): ReceivedMessage {
     const { content, properties } = this.#raw
-    const { id, ...identity } = identityOf(properties)
+    const { id: _, ...identity } = identityOf(properties)
     const contentType = textOf(properties.contentType)
     const contentEncoding = textOf(properties.contentEncoding)
     return {
-      id: id ?? '',
       ...identity,
+      id: this.#id,
       bytes: content,
       ...(contentType === undefined ? {} : { contentType }),
       ...(contentEncoding === undefined ? {} : { contentEncoding }),
@@ -83,6 +87,10 @@ export class BrokerDelivery<P> implements Delivery<P> {
 
   onLost(listener: () => void): void {
     this.#lost.onAbort(listener)
+  }
+
+  decodeAgain(): InboxMessage<P> {
+    return decoded<P>(this.#raw, this.#id)
   }
 
   /** Counts the deliveries of the channel. */
@@ -103,11 +111,20 @@ export class BrokerDelivery<P> implements Delivery<P> {
     return this.#once(counted ? 'requeue' : 'requeue-uncounted')
   }
 
-  async reject(death: Death): Promise<void> {
+  async reject({ error, deliveries = this.deliveries }: Rejection = { error: undefined }): Promise<void> {
     const isOpen = this.#settled === undefined && !this.#lost.isAborted
     if (this.#deadLetters === undefined || !isOpen) return this.#once('reject')
-    await this.#deadLetters.take(this.#raw, death)
+    await this.#deadLetters.take(this.#raw, { error, deliveries })
     await this.#once('ack')
+  }
+
+  /** If the connection breaks before the acceptance arrives, the message is delivered again, although it also waits elsewhere. */
+  async postpone(retry: Postponement): Promise<boolean> {
+    if (this.#lost.isAborted) return true
+    const settlement = await this.#waitsElsewhere(this.#raw, retry)
+    if (settlement === undefined) return false
+    await this.#once(settlement)
+    return true
   }
 
   /** Called when the channel has ended, because the broker then takes back the delivery. */
@@ -121,25 +138,6 @@ export class BrokerDelivery<P> implements Delivery<P> {
     this.#settled ??= this.#settle(this, how)
     return this.#settled
   }
-}
-
-/** @returns 0 if the header is not a positive whole number. */
-function countOf(header: unknown): number {
-  const earlier = Number(header)
-  return Number.isSafeInteger(earlier) && earlier > 0 ? earlier : 0
-}
-
-/** Copies a payload of bytes, so that a handler that changes it does not change what was received. */
-function withOwnBytes<P>(message: InboxMessage<P>): InboxMessage<P> {
-  const { payload } = message
-  return payload instanceof Uint8Array ? { ...message, payload: payload.slice() as P & Uint8Array } : message
-}
-
-/** Reads the readable parts of a delivery that cannot be decoded. The payload is the body as it was received. */
-function readable<P>({ content, properties }: ConsumeMessage): InboxMessage<P> {
-  const { id, ...identity } = identityOf(properties)
-  const payload: unknown = new Uint8Array(content.buffer, content.byteOffset, content.byteLength)
-  return { id: id ?? '', ...identity, payload: payload as P }
 }
 
 function textOf(value: unknown): string | undefined {

@@ -1,29 +1,38 @@
 import { BrokerUnavailableError, type Delivery, type OpenSource } from '@txbox/core'
 import { unlessAborted, within } from '@txbox/core/internal'
 import type { Channel, ChannelModel, ConsumeMessage } from 'amqplib'
-import { BrokerDelivery, type Acknowledgement } from './broker-delivery.ts'
+import { BrokerDelivery, type Acknowledgement, type WaitsElsewhere } from './broker-delivery.ts'
 import type { DeadLetterExchange } from './dead-letter-exchange.ts'
+import type { DeliveryReader } from './delivery-reader.ts'
 import type { SourcePublishing } from './source-publishing.ts'
+import { GatheredWrites } from '../connection/gathered-writes.ts'
 import { reasonOf } from '../connection/reason-of.ts'
+import { restoredMessage, type RestoredMessage } from './retried-message.ts'
+import type { RetryQueues } from './retry-queues.ts'
 import { Subscription } from './subscription.ts'
 
 /** How long each step of closing may take. */
 const CLOSE_TIMEOUT_MS = 2000
 
 /** What a channel knows about its queue, and what it needs. */
-export interface ConsumingSettings {
+export interface ConsumingSettings<P> {
   /** The queue and the broker, in error messages. */
   readonly name: string
   readonly prefetch: number
-  readonly isCounted: boolean
+  readonly reader: DeliveryReader
   /** Whether the queue is known to have no single active consumer: several consumers receive at the same time. */
   readonly isShared: boolean
   /** Whether a delivery that is returned by a nack keeps its place in the queue. */
   readonly nackKeepsPlace: boolean
   readonly failed: (error: unknown) => void
+  /** Called for each delivery that is lost before `receive` has returned it. */
+  readonly lost?: ((delivery: Delivery<P>) => void) | undefined
   readonly lifetime: AbortController
   readonly publishing: SourcePublishing
   readonly deadLetters: DeadLetterExchange | undefined
+  readonly retryQueues: RetryQueues
+  /** Whether the queue itself delays a delivery that returns to it after a failure. */
+  readonly delaysFailed: boolean
 }
 
 /**
@@ -33,7 +42,9 @@ export interface ConsumingSettings {
 export class ConsumingChannel<P> implements OpenSource<P> {
   readonly #model: ChannelModel
   readonly #channel: Channel
-  readonly #how: ConsumingSettings
+  readonly #how: ConsumingSettings<P>
+  readonly #writes: GatheredWrites
+  readonly #waitsElsewhere: WaitsElsewhere
   /** The deliveries that `receive` has not returned yet. The broker sends no more deliveries than the prefetch. */
   readonly #buffer: BrokerDelivery<P>[] = []
   /** The unsettled deliveries, in the order of their delivery tags. */
@@ -51,10 +62,14 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   #isClosing = false
   #answer: Promise<void> | undefined
 
-  constructor(model: ChannelModel, channel: Channel, how: ConsumingSettings) {
+  constructor(model: ChannelModel, channel: Channel, how: ConsumingSettings<P>) {
     this.#model = model
     this.#channel = channel
     this.#how = how
+    this.#writes = new GatheredWrites(model)
+    this.#waitsElsewhere = how.delaysFailed
+      ? async (_raw, { counted }) => (counted ? 'requeue' : undefined)
+      : async (raw, retry) => ((await how.retryQueues.add(raw, retry)) ? 'ack-unanswered' : undefined)
     for (const emitter of [model, channel]) {
       emitter.on('error', (error: unknown) => this.#end(error))
       emitter.on('close', (error: unknown) => this.#end(error))
@@ -172,13 +187,36 @@ export class ConsumingChannel<P> implements OpenSource<P> {
       )
       return
     }
-    const settle = (one: BrokerDelivery<P>, how: Acknowledgement): Promise<void> => this.#settle(one, how)
-    const delivery = new BrokerDelivery<P>(raw, this.#how.isCounted, settle, this.#how.deadLetters)
+    const restored = restoredMessage(raw, this.#how.retryQueues.has)
+    const contents = this.#how.reader.read<P>(restored.raw, restored.earlierDeliveries)
+    const delivery = new BrokerDelivery<P>(restored.raw, contents, {
+      settle: (one, how) => this.#settle(one, how),
+      waitsElsewhere: this.#waitsElsewhere,
+      deadLetters: this.#how.deadLetters,
+    })
     this.#isUnordered = delivery.key === undefined && (this.#isUnordered || !this.#hasReceived)
     this.#hasReceived = true
     this.#unsettled.add(delivery)
+    if (restored.restMs > 0) void this.#moveOn(delivery, restored)
+    else this.#deliver(delivery)
+  }
+
+  #deliver(delivery: BrokerDelivery<P>): void {
     this.#buffer.push(delivery)
     this.#wake.resolve()
+  }
+
+  /** Moves a message to another retry queue: its delay was longer than that of the first one. */
+  async #moveOn(
+    delivery: BrokerDelivery<P>,
+    { raw, restMs, earlierDeliveries }: RestoredMessage,
+  ): Promise<void> {
+    if (!(await this.#how.retryQueues.add(raw, { delayMs: restMs, deliveries: earlierDeliveries }))) {
+      // Too early is better than never.
+      if (this.#unsettled.has(delivery)) this.#deliver(delivery)
+      return
+    }
+    if (this.#unsettled.has(delivery)) await this.#settle(delivery, 'ack-unanswered')
   }
 
   async #settle(delivery: BrokerDelivery<P>, how: Acknowledgement): Promise<void> {
@@ -243,6 +281,7 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   #acknowledge(): void {
     const accepted = this.#accepted
     this.#accepted = []
+    if (accepted.length > 1) this.#writes.gather()
     const [oldest] = this.#unsettled
     const bound = oldest?.tag ?? Infinity
     let last: BrokerDelivery<P> | undefined
@@ -259,6 +298,7 @@ export class ConsumingChannel<P> implements OpenSource<P> {
     this.#failure = new BrokerUnavailableError(`The connection to ${this.#how.name} broke: ${why}.`, {
       cause,
     })
+    if (!this.#isClosing) for (const delivery of this.#buffer) this.#how.lost?.(delivery)
     this.#lose(this.#failure)
     this.#how.publishing.close()
     this.#wake.resolve()

@@ -21,6 +21,8 @@ type Headers = Readonly<Record<string, unknown>>
 export interface Death {
   readonly error: unknown
   readonly deliveries: number
+  /** What stands in for the id of a message that has none. */
+  readonly id?: string | undefined
 }
 
 /**
@@ -45,7 +47,8 @@ export class DeadLetterExchange {
    *
    * @throws as `SourcePublishing.publish`.
    */
-  async take(message: ConsumeMessage, death: Death): Promise<void> {
+  async take(received: ConsumeMessage, death: Death): Promise<void> {
+    const message = withId(received, death.id)
     const headers = headersOf(message.properties)
     try {
       await this.#publish(message, { ...headers, ...this.#reason(death, ERROR_CHARACTERS) })
@@ -70,8 +73,11 @@ export class DeadLetterExchange {
   }
 
   /** Leaves out what would let the dead letter expire, and another user as its sender, which the broker refuses. */
-  #propertiesOf({ expiration: _, userId, ...properties }: MessageProperties): Options.Publish {
-    return userId === this.#names.user ? { ...properties, userId } : properties
+  #propertiesOf(properties: MessageProperties): Options.Publish {
+    const kept: Options.Publish = { ...properties }
+    delete kept.expiration
+    if (kept.userId !== this.#names.user) delete kept.userId
+    return kept
   }
 
   #reason({ error, deliveries }: Death, errorCharacters: number): Headers {
@@ -81,6 +87,13 @@ export class DeadLetterExchange {
       'txbox-source': this.#names.source,
     }
   }
+}
+
+function withId(message: ConsumeMessage, id: string | undefined): ConsumeMessage {
+  const { properties } = message
+  if (id === undefined || id === '' || properties.messageId) return message
+  // The broker closes the connection for a longer property.
+  return Buffer.byteLength(id) > 255 ? message : { ...message, properties: { ...properties, messageId: id } }
 }
 
 /** The broker would route a copy of the dead letter to each routing key in `CC` and `BCC`. */

@@ -43,7 +43,7 @@ const RFC_3339 = /^\d{4}-\d\d-\d\dt\d\d:\d\d:\d\d(\.\d+)?(z|[+-]\d\d:\d\d)$/i
  *   or text that is compressed. A redelivery would fail again: reject the delivery without requeueing it.
  */
 export function fromRabbitmq<P = unknown>(delivery: RabbitmqDelivery): InboxMessage<P> {
-  const { content, properties } = checked(delivery)
+  const { properties } = checked(delivery)
   const id = properties.messageId
   if (typeof id !== 'string' || id === '') {
     throw new InvalidMessageError(
@@ -51,8 +51,18 @@ export function fromRabbitmq<P = unknown>(delivery: RabbitmqDelivery): InboxMess
         'it to the same value in every resend, or set an id that you derive from the content.',
     )
   }
-  const payload = deliveryPayload(id, content, properties) as P
-  return Object.assign(identityOf(properties), { id, payload })
+  return messageOf<P>(delivery, id)
+}
+
+/**
+ * Converts a delivery to a message with this id. Without an id, the id of the message is empty.
+ *
+ * @throws {InvalidMessageError} as `fromRabbitmq` does.
+ */
+export function messageOf<P>(delivery: RabbitmqDelivery, id: string | undefined): InboxMessage<P> {
+  const { content, properties } = delivery
+  const payload = deliveryPayload(id ?? 'without an id', content, properties) as P
+  return Object.assign(identityOf(properties), { id: id ?? '', payload })
 }
 
 /** Reads a message apart from its payload. The id may be missing. */

@@ -15,6 +15,13 @@ export interface Publication {
 /** The broker has closed the channel because of one of several messages, and it is unknown which. */
 export const BLAMED_WITH_OTHERS = Symbol('blamed-with-others')
 
+const UNROUTABLE = 'RabbitMQ routed it to no queue (312 NO_ROUTE)'
+
+/** @returns whether the message was refused because there is no queue for it. */
+export function isUnroutable(error: unknown): boolean {
+  return error instanceof RetryLaterError && error.message.includes(UNROUTABLE)
+}
+
 interface InFlight {
   readonly publication: Publication
   isReturned: boolean
@@ -22,15 +29,24 @@ interface InFlight {
   readonly answered: PromiseWithResolvers<typeof BLAMED_WITH_OTHERS | undefined>
 }
 
+interface PublishingHow {
+  /** The broker's address, for error messages. */
+  readonly broker: string
+  readonly frameMax: number
+  readonly confirmTimeoutMs: number
+  /** Makes messages that are sent from now on go out together. */
+  readonly gather: () => void
+}
+
 /** A confirm channel. It never reopens: after a failure or a time limit, another channel is opened. */
 export class PublishingChannel {
   readonly #channel: ConfirmChannel
-  readonly #how: { readonly broker: string; readonly frameMax: number; readonly confirmTimeoutMs: number }
+  readonly #how: PublishingHow
   readonly #inFlight = new Set<InFlight>()
   #refusal: { readonly code: number; readonly reason: string } | undefined
   #isUsable = true
 
-  constructor(channel: ConfirmChannel, how: { broker: string; frameMax: number; confirmTimeoutMs: number }) {
+  constructor(channel: ConfirmChannel, how: PublishingHow) {
     this.#channel = channel
     this.#how = how
     channel.on('return', (returned: Message) => this.#returned(returned))
@@ -90,6 +106,7 @@ export class PublishingChannel {
         `its headers have ${headerBytes} bytes, and the connection allows ${frameMax}`,
       )
     }
+    this.#how.gather()
     try {
       const how = { ...options, mandatory: true, persistent: true }
       this.#channel.publish(exchange, routingKey, content, how, (error: unknown) =>
@@ -106,7 +123,7 @@ export class PublishingChannel {
 
   /** @param error is set when the broker has refused the message, or the channel has ended. */
   #answered({ publication, isReturned, answered }: InFlight, error: unknown): void {
-    if (isReturned) answered.reject(notNow(publication, 'RabbitMQ routed it to no queue (312 NO_ROUTE)'))
+    if (isReturned) answered.reject(notNow(publication, UNROUTABLE))
     else if (error === null || error === undefined) answered.resolve(undefined)
     else {
       // If the channel has ended, `#closed` runs first and says why.

@@ -1,6 +1,7 @@
 import { BrokerUnavailableError } from '@txbox/core'
 import type { ChannelModel, Options } from 'amqplib'
 import { connectBroker, type ConnectSettings } from '../connection/connect-broker.ts'
+import { GatheredWrites } from '../connection/gathered-writes.ts'
 import { reasonOf } from '../connection/reason-of.ts'
 import { BLAMED_WITH_OTHERS, PublishingChannel, type Publication } from './publishing-channel.ts'
 
@@ -83,6 +84,7 @@ class Connection {
   readonly #settings: ConnectSettings
   readonly #model: Promise<ChannelModel>
   readonly #confirmTimeoutMs: number
+  #writes: GatheredWrites | undefined
   #channel: Promise<PublishingChannel> | undefined
 
   constructor(settings: ConnectSettings, connectionName: string, confirmTimeoutMs: number) {
@@ -116,6 +118,7 @@ class Connection {
       return new PublishingChannel(await model.createConfirmChannel(), {
         broker,
         frameMax: typeof frameMax === 'number' ? frameMax : Infinity,
+        gather: (this.#writes ??= new GatheredWrites(model)).gather,
         confirmTimeoutMs: this.#confirmTimeoutMs,
       })
     } catch (error) {

@@ -9,6 +9,12 @@ import { Resolver, resolverOption } from '../transactions/resolver/resolver.ts'
 /** The pause before the next attempt to get a lock that another service holds. */
 const LOCK_PAUSE_MS = 100
 
+/**
+ * How many revisions later than its own a process accepts. Processes of the release before run on while tables are migrated,
+ * and must be able to start again after a crash: so each release has at most one migration, which the release before can use.
+ */
+const REVISIONS_AHEAD = 1
+
 export const CHECKING = 'checking the tables'
 
 interface Migration {
@@ -142,12 +148,12 @@ export class Migrations<P> {
       .filter((statement) => statement !== '')
   }
 
-  /** @throws {SchemaError} when the tables have a later revision than the package knows. */
+  /** @throws {SchemaError} when the tables have a later revision than the package can use. */
   async missing(run: RunStatement, place: P): Promise<readonly Migration[]> {
     return this.#missingIn(await this.#database.applied(run, place), place)
   }
 
-  /** @throws {SchemaError} when the tables have an earlier or later revision than the package. */
+  /** @throws {SchemaError} when the tables have an earlier revision than the package, or a later one than it can use. */
   assertRevision(applied: ReadonlySet<number>, place: P): void {
     const missing = this.#missingIn(applied, place)
     if (missing.length === 0) return tablesSeen(this.#database.startOf(place))
@@ -160,11 +166,11 @@ export class Migrations<P> {
   #missingIn(applied: ReadonlySet<number>, place: P): readonly Migration[] {
     const { engine, migrations, nameOf } = this.#database
     const latest = Math.max(0, ...applied)
-    const known = migrations.at(-1)!.number
-    if (latest <= known) return migrations.filter(({ number }) => !applied.has(number))
+    const usable = migrations.at(-1)!.number + REVISIONS_AHEAD
+    if (latest <= usable) return migrations.filter(({ number }) => !applied.has(number))
     throw new SchemaError(
-      `The tables ${nameOf(place)} have revision ${latest}; this version of @txbox/${engine} knows revisions up to ` +
-        `${known}. Upgrade the package.`,
+      `The tables ${nameOf(place)} have revision ${latest}; this version of @txbox/${engine} works with revisions up to ` +
+        `${usable}. Upgrade the package.`,
     )
   }
 

@@ -65,6 +65,11 @@ export interface ConnectionMonitor {
    * either (MySQL).
    */
   readonly tracker?: TransactionTracker
+  /**
+   * The error that aborted the transaction that is open now, or rolled it back, if this monitor has seen the error since its
+   * first snapshot.
+   */
+  readonly abortedBy?: unknown
   snapshot(): Snapshot
   /**
    * Calls the listener once when the transaction that is open now has ended, and forgets the listener of an earlier
@@ -115,6 +120,11 @@ export interface DriverAdapter<H = unknown> {
    * handle may be a proxy, so its properties are only read, and `in` and `instanceof` are not used.
    */
   recognises(handle: unknown): handle is H
+  /**
+   * Returns the kind of database that the handle is connected to. Absent if the driver is for one kind only; `undefined` if the
+   * handle does not show it.
+   */
+  readonly engineOf?: (handle: H) => Engine | undefined
   /**
    * Returns an object that identifies the connection or its transaction: a handle may be a proxy that several
    * transactions share. Absent if the result of `monitor`, or the handle itself, is such an object.

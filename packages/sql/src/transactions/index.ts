@@ -1,4 +1,5 @@
 /* How a database package uses the transactions, connections and roots of the user's library. */
+export { swallowedText } from './aborted-transaction.ts'
 export { inTurnOfConnection } from './resolver/connection-turns.ts'
 export {
   CONNECTION_CODES,
@@ -40,6 +41,7 @@ export type {
 } from './adapters.ts'
 export { Resolver, connectionIdentity, resolverOption } from './resolver/resolver.ts'
 export { withLiterals } from './drivers/postgres-literals.ts'
+export { lossOn } from './lost-connections.ts'
 export { repeatOnConflict } from './repeat-on-conflict.ts'
 export { PROBE, savepointStatements } from './savepoint-statements.ts'
 export { assertTwoConnections, publicTransact, transactOn, transactOptions } from './transact.ts'

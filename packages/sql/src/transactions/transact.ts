@@ -10,12 +10,15 @@ import { OptionChecker, nameOf, reasonOf, unlessAborted } from '@txbox/core/inte
 import type { DatabaseErrors } from '../errors/database-errors.ts'
 import { LostTransaction } from './end-of-connection.ts'
 import type { Opening, Resolved, RootAdapter } from './adapters.ts'
+import { inheritLoss, recordLoss, recordLossOf } from './lost-connections.ts'
 
 const ISOLATIONS: readonly unknown[] = [
   'read committed',
   'repeatable read',
   'serializable',
 ] satisfies IsolationLevel[]
+
+const OPENING = 'opening the transaction'
 
 /**
  * Runs one transaction of a root, and translates the errors of BEGIN, COMMIT and the connection.
@@ -40,27 +43,30 @@ export function transactOn(
   return async (work, { isolation, signal }) => {
     // An error that `work` throws is rethrown unchanged; every other error comes from BEGIN, COMMIT or the connection.
     let thrown: { error: unknown } | undefined
-    let doing = 'opening the transaction'
+    let doing = OPENING
     let isCommitted = true
     const lost = new LostTransaction(errors)
     try {
       const result = await root.transact(
         db,
         async (tx, opening) => {
+          let session: (Session & Resolved) | undefined
           try {
             signal?.throwIfAborted()
-            const session = await sessionOn(tx, opening)
+            session = await sessionOn(tx, opening)
             lost.watch(session)
             if (!checksCommit) await onceEnded(session, (committed) => (isCommitted = committed))
-            const result = await whileOpen(session, async () =>
+            const open = session
+            const result = await whileOpen(open, async () =>
               signal === undefined
-                ? work(tx, session)
-                : untilAborted(() => work(tx, session), signal, await severing(session)),
+                ? work(tx, open)
+                : untilAborted(() => work(tx, open), signal, await severing(open)),
             )
             doing = 'committing the transaction (without an answer, the transaction may have committed)'
             return result
           } catch (error) {
             thrown = { error }
+            if (session !== undefined && signal?.aborted !== true) await recordLossOf(error, errors, session)
             throw error
           }
         },
@@ -68,12 +74,20 @@ export function transactOn(
       )
       if (isCommitted) return result
     } catch (error) {
-      if (thrown === undefined) throw lost.translate(error, doing)
+      if (thrown === undefined) {
+        const translated = lost.translate(error, doing)
+        if (doing !== OPENING) recordLoss(translated)
+        throw translated
+      }
     } finally {
       lost.stop()
     }
     // Knex resolves when the work has thrown `undefined`.
-    if (thrown !== undefined) throw lost.explain(thrown.error)
+    if (thrown !== undefined) {
+      const explained = lost.explain(thrown.error)
+      inheritLoss(thrown.error, explained)
+      throw explained
+    }
     throw new TransactionAbortedError(
       'The server rolled the transaction back instead of committing it, because a statement that was sent after the work had ' +
         'failed: one that nobody awaited, or one of a hook of the library. Nothing was written.',

@@ -1,5 +1,6 @@
 import { OptionChecker } from '@txbox/core/internal'
 import { assertStepFits, checkedStep } from '../rules/version-step.ts'
+import { assertFits } from './column-range.ts'
 import { KeyedRow } from './keyed-row.ts'
 import { onKeyedRow } from './on-keyed-row.ts'
 import type {
@@ -24,6 +25,7 @@ import { asKindOf, type SameKind, type Version } from '../version.ts'
  *   may arrive.
  * @throws {VersionDivergedError} when the row is between `from` and `to`, because another writer changed it.
  * @throws {RowNotFoundError} when there is no such row.
+ * @throws {InvalidMessageError} when the column cannot hold a version; nothing was written.
  * @throws {TransactionConflictError} when the database asks for the transaction to be run again.
  * @throws {InvalidOptionError} when `to` is not greater than `from`; when `where` is empty or matches several rows;
  *   when `set` names the version column; when a number would be rounded. After any error except
@@ -53,10 +55,21 @@ export async function applyVersion<
   const column = versionColumnOf(where, options)
   const [from, to] = checkedStep(where, options)
   const set = checkedSet(where, options.set, column)
-  return onKeyedRow(new KeyedRow(where, tx, table, options.where), (row) =>
-    row.settle<{ status: 'applied' | 'stale'; version: SameKind<V> }>({
-      write: () => row.update({ ...set, [column]: row.dialect.version(to) }, isAt(row, column, from)),
-      written: { status: 'applied', version: asKindOf(where, options.from, to) },
+  return onKeyedRow(new KeyedRow(where, tx, table, options.where), async (row) => {
+    await assertFits(row, column, from, to)
+    let found: string | null | undefined
+    return row.settle<{ status: 'applied' | 'stale'; version: SameKind<V> }>({
+      async write() {
+        const change = { ...set, [column]: row.dialect.version(to) }
+        const update = await row.updateVersion(change, column, isAt(row, column, from))
+        found = update.found
+        return update.written
+      },
+      // A trigger may have changed the version.
+      written: () => ({
+        status: 'applied',
+        version: asKindOf(where, options.from, found === undefined ? to : foundVersion(row, column, found)),
+      }),
       look: () => versionText(row, column),
       explain(found) {
         const actual = foundVersion(row, column, found)
@@ -64,6 +77,6 @@ export async function applyVersion<
         assertStepFits(row.doing, options, actual)
         return undefined
       },
-    }),
-  )
+    })
+  })
 }

@@ -1,4 +1,5 @@
 import { OptionChecker } from '@txbox/core/internal'
+import { assertFits } from './column-range.ts'
 import { KeyedRow } from './keyed-row.ts'
 import { onKeyedRow } from './on-keyed-row.ts'
 import type { AnyKysely, DefaultVersion, Named, RowKey, TableOf, VersionColumn } from './table-options.ts'
@@ -33,12 +34,13 @@ export async function deleteVersioned<
   new OptionChecker(where, options).known('where', 'expected', 'versionColumn')
   const column = versionColumnOf(where, options)
   const expected = exactVersion(where, 'expected', options.expected)
-  await onKeyedRow(new KeyedRow(where, tx, table, options.where), (row) =>
-    row.settle({
+  await onKeyedRow(new KeyedRow(where, tx, table, options.where), async (row) => {
+    await assertFits(row, column, expected)
+    return row.settle({
       write: () => row.delete(isAt(row, column, expected)),
       written: true,
       look: () => versionText(row, column),
       explain: (found) => conflictUnlessAt(row, where, options.expected, foundVersion(row, column, found)),
-    }),
-  )
+    })
+  })
 }

@@ -1,4 +1,5 @@
 import type { Kysely, RawBuilder, SelectQueryBuilder, SqlBool } from 'kysely'
+import type { VersionRange } from '@txbox/core/ports'
 import type { Instant } from '../rules/instant.ts'
 
 /** Tables with any names: the types of the public functions check the names, and Kysely quotes them. */
@@ -28,6 +29,13 @@ export interface Dialect {
     query: SelectQueryBuilder<AnyTables, string, O>,
     strength: 'no key update' | 'update',
   ): SelectQueryBuilder<AnyTables, string, O>
+  /** The versions that a column can hold; `'any'` if its type has no such range; `undefined` if the catalog does not have it. */
+  rangeOf(
+    db: Kysely<AnyTables>,
+    names: { readonly schema: string | undefined; readonly table: string; readonly column: string },
+  ): Promise<VersionRange | 'any' | undefined>
+  /** Whether an UPDATE returns what it has written. */
+  readonly returns: boolean
   /** Inserts the row, or updates it if it is older, with one statement. @returns whether the row was written. */
   upsert(upsert: Upsert): Promise<boolean>
 }

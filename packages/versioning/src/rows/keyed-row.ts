@@ -1,4 +1,4 @@
-import type { AliasedRawBuilder, Kysely, RawBuilder, SqlBool } from 'kysely'
+import { sql, type AliasedRawBuilder, type Kysely, type RawBuilder, type SqlBool } from 'kysely'
 import { dialectOf } from './dialect-of.ts'
 import { textResult, type AnyTables, type Dialect } from './dialect.ts'
 import { RowByKey } from '../rules/row-by-key.ts'
@@ -27,6 +27,23 @@ export class KeyedRow extends RowByKey<RawBuilder<string | null>> {
   /** The same row, with another handle of the same database. */
   on(db: object): KeyedRow {
     return new KeyedRow(this.where, db, this.table, this.key)
+  }
+
+  /**
+   * Updates the row, and returns the value that the version column has afterwards, if the database returns it: a trigger may have
+   * changed the version.
+   */
+  async updateVersion(
+    set: Values,
+    column: string,
+    condition: Condition,
+  ): Promise<{ written: boolean; found: string | null | undefined }> {
+    if (!this.dialect.returns) return { written: await this.update(set, condition), found: undefined }
+    const query = narrowed(this.#keyed(this.db.updateTable(this.table).set(set)), condition)
+    const found = this.dialect.textOf(sql.ref(column)).as('found')
+    const rows = await this.translated(() => query.returning(found).execute())
+    if (rows.length > 1) throw this.ambiguous()
+    return { written: rows.length > 0, found: rows[0] && textResult(rows[0].found) }
   }
 
   update(set: Values, condition: Condition): Promise<boolean> {

@@ -1,5 +1,6 @@
 import { InvalidOptionError } from '@txbox/core'
-import type { Dialect, Upsert, UpsertedRow } from './dialect.ts'
+import { mysqlVersionRange } from '@txbox/core/internal'
+import { textResult, type Dialect, type Upsert, type UpsertedRow } from './dialect.ts'
 import { mysqlStatements } from './mysql-statements.ts'
 import { assertUniqueKey } from './unique-key.ts'
 import { expressionOf, inserting, valuesOf } from './upsert.ts'
@@ -8,6 +9,15 @@ export const MYSQL: Dialect = {
   engine: 'mysql',
   ...mysqlStatements,
   lock: (query) => query.forUpdate(),
+  returns: false,
+  async rangeOf(db, { schema, table, column }) {
+    const { rows } = await mysqlStatements.columnType(schema, table, column).execute(db)
+    const [found] = rows
+    const text = (name: string): string => textResult(found?.[name] ?? '')!
+    const size = { precision: Number(text('digits')), scale: Number(text('scale')) }
+    if (found === undefined) return undefined
+    return mysqlVersionRange(text('type').toLowerCase(), text('declared'), size) ?? 'any'
+  },
   upsert,
 }
 

@@ -29,6 +29,14 @@ export const mysqlStatements = {
   assignedIf: (condition: RawBuilder<SqlBool>, value: RawBuilder<unknown>, column: string) =>
     sql`if(${condition}, ${value}, ${sql.ref(column)})`,
 
+  columnType: (schema: string | undefined, table: string, column: string) => sql<
+    Readonly<Record<string, unknown>>
+  >`
+    select cast(data_type as char) as type, cast(column_type as char) as declared,
+      cast(numeric_precision as char) as digits, cast(numeric_scale as char) as scale
+    from information_schema.columns
+    where table_schema = coalesce(${schema ?? null}, database()) and table_name = ${table} and column_name = ${column}`,
+
   indexesOf: (table: RawBuilder<unknown>) => sql<Readonly<Record<string, unknown>>>`show index from ${table}`,
 } as const
 

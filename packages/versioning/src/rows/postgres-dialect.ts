@@ -1,4 +1,5 @@
-import type { Dialect, Upsert } from './dialect.ts'
+import { postgresVersionRange } from '@txbox/core/internal'
+import { textResult, type Dialect, type Upsert } from './dialect.ts'
 import { postgresStatements } from './postgres-statements.ts'
 import { notUnique } from './unique-key.ts'
 import { inserting } from './upsert.ts'
@@ -10,6 +11,16 @@ export const POSTGRES: Dialect = {
   roundsInsert: postgresStatements.rounds,
   // Like UPDATE, FOR NO KEY UPDATE does not block inserts of rows that reference this row by a foreign key.
   lock: (query, strength) => (strength === 'update' ? query.forUpdate() : query.forNoKeyUpdate()),
+  returns: true,
+  async rangeOf(db, { schema, table, column }) {
+    const quoted = (schema === undefined ? [table] : [schema, table]).map(
+      (name) => `"${name.replaceAll('"', '""')}"`,
+    )
+    const { rows } = await postgresStatements.columnType(quoted.join('.'), column).execute(db)
+    const [found] = rows
+    if (found === undefined) return undefined
+    return postgresVersionRange(textResult(found['type'])!, Number(textResult(found['modifier']))) ?? 'any'
+  },
   upsert,
 }
 

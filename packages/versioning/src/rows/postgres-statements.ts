@@ -12,6 +12,14 @@ export const postgresStatements = {
   clockPlus: (ms: number) =>
     sql`pg_catalog.clock_timestamp() + cast(${ms} as double precision) * interval '1 millisecond'`,
   rounds,
+  columnType: (table: string, column: string) => sql<Readonly<Record<string, unknown>>>`
+    select cast(base.typname as text) as type,
+      cast(case when type.typbasetype = 0 then attribute.atttypmod else type.typtypmod end as text) as modifier
+    from pg_catalog.pg_attribute as attribute
+    join pg_catalog.pg_type as type on type.oid = attribute.atttypid
+    join pg_catalog.pg_type as base on base.oid = coalesce(nullif(type.typbasetype, 0), type.oid)
+    where attribute.attrelid = pg_catalog.to_regclass(${table}) and attribute.attname = ${column}
+      and base.typnamespace = cast('pg_catalog' as pg_catalog.regnamespace)`,
 } as const
 
 /**

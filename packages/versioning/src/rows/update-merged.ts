@@ -3,6 +3,7 @@ import { OptionChecker, attemptsOnConflict, nameOf } from '@txbox/core/internal'
 import type { Kysely } from 'kysely'
 import { textResult, type AnyTables } from './dialect.ts'
 import { EditConflictError } from '../errors.ts'
+import { assertFits } from './column-range.ts'
 import { KeyedRow } from './keyed-row.ts'
 import { attemptsOf, isVersionConflict } from '../retry-on-conflict.ts'
 import type {
@@ -133,9 +134,18 @@ async function mergeInto(row: KeyedRow, edit: Edit, { locked }: { locked: boolea
   const next = nextVersion(where, version)
   const kind = kindOf(row, column, values)
   const set = checkedSet(where, await merged(edit, values, locked), column)
+  await assertFits(row, column, next)
+  const written = asKindOf(where, kind, next)
+  let found: string | null | undefined
   return row.settle<Version>({
-    write: () => row.update({ ...set, [column]: row.dialect.version(next) }, isAt(row, column, version)),
-    written: asKindOf(where, kind, next),
+    async write() {
+      const change = { ...set, [column]: row.dialect.version(next) }
+      const update = await row.updateVersion(change, column, isAt(row, column, version))
+      found = update.found
+      return update.written
+    },
+    // A trigger may have changed the version.
+    written: () => (found === undefined ? written : asKindOf(where, kind, foundVersion(row, column, found))),
     look: () => versionText(row, column),
     explain: (found) => conflictUnlessAt(row, where, version, foundVersion(row, column, found)),
   })

@@ -1,4 +1,5 @@
 import { OptionChecker } from '@txbox/core/internal'
+import { assertFits } from './column-range.ts'
 import { KeyedRow } from './keyed-row.ts'
 import { onKeyedRow } from './on-keyed-row.ts'
 import type {
@@ -26,6 +27,7 @@ import { asKindOf, exactVersion, nextVersion, type SameKind, type Version } from
  * second one only if nothing was updated; with a root, opens a transaction around them. `set` may be empty.
  *
  * @returns the new version, with the type of `expected`.
+ * @throws {InvalidMessageError} when the column cannot hold the new version; nothing was written.
  * @throws {RowNotFoundError} when there is no such row.
  * @throws {VersionConflictError} when the row is at another version. Nothing was written, and the transaction is still
  *   usable.
@@ -57,12 +59,23 @@ export async function updateVersioned<
   const next = nextVersion(where, expected)
   const version = asKindOf(where, options.expected, next)
   const set = checkedSet(where, options.set, column)
-  return onKeyedRow(new KeyedRow(where, tx, table, options.where), (row) =>
-    row.settle({
-      write: () => row.update({ ...set, [column]: row.dialect.version(next) }, isAt(row, column, expected)),
-      written: { version },
+  return onKeyedRow(new KeyedRow(where, tx, table, options.where), async (row) => {
+    await assertFits(row, column, next)
+    let found: string | null | undefined
+    return row.settle({
+      async write() {
+        const change = { ...set, [column]: row.dialect.version(next) }
+        const update = await row.updateVersion(change, column, isAt(row, column, expected))
+        found = update.found
+        return update.written
+      },
+      // A trigger may have changed the version.
+      written: () => ({
+        version:
+          found === undefined ? version : asKindOf(where, options.expected, foundVersion(row, column, found)),
+      }),
       look: () => versionText(row, column),
       explain: (found) => conflictUnlessAt(row, where, options.expected, foundVersion(row, column, found)),
-    }),
-  )
+    })
+  })
 }

@@ -4,15 +4,17 @@ import {
   NotInTransactionError,
   type InboxMessage,
 } from '@txbox/core'
-import { OptionChecker, oneLine } from '@txbox/core/internal'
+import { oneLine } from '@txbox/core/internal'
 import { sql, type Transaction } from 'kysely'
 import type { Upsert } from './dialect.ts'
+import { assertFits } from './column-range.ts'
 import { KeyedRow } from './keyed-row.ts'
 import type { Named, NewRow, RowKey, TableOf, VersionColumn } from './table-options.ts'
 import { timeStatements } from './time-statements.ts'
 import { translatingWrongColumns } from './wrong-column.ts'
 import { checkedInsert } from './upsert.ts'
-import { foundVersion, versionColumnOf, versionText } from './version-option.ts'
+import { guardOptions, rowText, type GuardOptions } from '../rules/guard-options.ts'
+import { foundVersion, versionText } from './version-option.ts'
 import { exactVersion, type Version } from '../version.ts'
 
 /** The types of `where`, `insert` and `versionColumn` follow from `table`. */
@@ -31,12 +33,11 @@ export type VersionGuardOptions<DB, P = unknown> = {
   } & Named<DB, TB, VersionColumn<DB, TB>>
 }[TableOf<DB>]
 
-interface CheckedOptions {
-  readonly table: string
-  readonly column: string
-  readonly where: (message: unknown) => unknown
-  readonly version: (message: unknown) => unknown
-  readonly insert: ((message: unknown) => object) | undefined
+/** A guard, with the row that it locks for a message: a consumer calls it for the messages of a batch in the order of the rows. */
+export interface VersionGuard<DB, P = unknown> {
+  (tx: Transaction<DB>, message: InboxMessage<P>): Promise<'apply' | 'stale'>
+  /** A text of the columns and values of `where`; empty for a message that names no row. */
+  readonly rowOf: (message: InboxMessage<P>) => string
 }
 
 /**
@@ -66,32 +67,14 @@ interface CheckedOptions {
  * @returns a guard that returns `'apply'`, or `'stale'` if the row is already at this version or a later one.
  * @throws {InvalidOptionError} for a missing, unknown or wrong option.
  */
-export function versionGuard<DB, P = unknown>(
-  options: VersionGuardOptions<DB, P>,
-): (tx: Transaction<DB>, message: InboxMessage<P>) => Promise<'apply' | 'stale'> {
-  const checked = checkedOptions(options)
-  return (tx, message) => guard(checked, tx, message)
+export function versionGuard<DB, P = unknown>(options: VersionGuardOptions<DB, P>): VersionGuard<DB, P> {
+  const checked = guardOptions(options)
+  return Object.assign((tx: Transaction<DB>, message: InboxMessage<P>) => guard(checked, tx, message), {
+    rowOf: (message: InboxMessage<P>) => rowText(checked, message),
+  })
 }
 
-function checkedOptions(options: object): CheckedOptions {
-  const check = new OptionChecker('versionGuard', options)
-  check.known('table', 'where', 'version', 'versionColumn', 'insert')
-  return {
-    table: check.text('table', { max: 255 }),
-    column: versionColumnOf('versionGuard', options),
-    where: required(check, 'where'),
-    version: required(check, 'version'),
-    insert: check.callback('insert'),
-  }
-}
-
-function required(check: OptionChecker, name: string): (message: unknown) => unknown {
-  const callback = check.callback<(message: unknown) => unknown>(name)
-  if (callback === undefined) throw check.wrong(name, 'a function of the message')
-  return callback
-}
-
-async function guard(options: CheckedOptions, tx: object, message: unknown): Promise<'apply' | 'stale'> {
+async function guard(options: GuardOptions, tx: object, message: unknown): Promise<'apply' | 'stale'> {
   const { column } = options
   const { row, version, insert } = rowOf(options, tx, message)
   if (!row.db.isTransaction) {
@@ -99,6 +82,7 @@ async function guard(options: CheckedOptions, tx: object, message: unknown): Pro
       `${row.doing}: the guard must run in a transaction, not on a root. Nothing was written. Pass the handler's transaction.`,
     )
   }
+  await assertFits(row, column, version)
   const at = sql`${row.dialect.version(version)}`
   const newer = row.dialect.isBelow(sql.ref(`${row.table}.${column}`), version)
   const upsert: Upsert | undefined = insert && {
@@ -118,7 +102,7 @@ async function guard(options: CheckedOptions, tx: object, message: unknown): Pro
 
 /** @throws {InvalidMessageError} when the message names no row, or no version. */
 function rowOf(
-  { table, column, ...of }: CheckedOptions,
+  { table, column, ...of }: GuardOptions,
   tx: object,
   message: unknown,
 ): { row: KeyedRow; version: bigint; insert: Readonly<Record<string, unknown>> | undefined } {

@@ -37,6 +37,7 @@ export abstract class RowByKey<L> {
   readonly key: Values
   /** The name of the function that the user called. */
   protected readonly where: string
+  #doing: string | undefined
 
   /** @throws {InvalidOptionError} when the table has no name, or the key is empty or contains a value that is not plain. */
   constructor(where: string, table: string, key: unknown) {
@@ -51,9 +52,9 @@ export abstract class RowByKey<L> {
     return `${oneLine(this.table, 130)} (${oneLine(columns.join(', '), 500)})`
   }
 
-  /** The beginning of every error message. */
+  /** The beginning of every error message. Put together only when it is needed: that takes longer than the rest of a call. */
   get doing(): string {
-    return `${this.where}: ${this.description}`
+    return (this.#doing ??= `${this.where}: ${this.description}`)
   }
 
   /**

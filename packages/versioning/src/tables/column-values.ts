@@ -13,19 +13,20 @@ const YEAR = /^(?!0000)\d{4}-/
  * @throws {InvalidOptionError} for a value that no column can have.
  */
 export function columnValues(
-  doing: string,
+  row: { readonly doing: string },
   option: string,
   entries: readonly (readonly [string, unknown])[],
 ): ColumnValues {
-  const values = entries.flatMap(([column, value]): [string, ColumnValue][] =>
-    value === undefined
-      ? []
-      : [[column, columnValue(`${doing}: in '${option}', the value of '${oneLine(column)}'`, value)]],
-  )
-  return Object.fromEntries(values)
+  const values: Record<string, ColumnValue> = {}
+  for (const [column, value] of entries) {
+    if (value === undefined) continue
+    const what = (): string => `${row.doing}: in '${option}', the value of '${oneLine(column)}'`
+    values[column] = columnValue(what, value)
+  }
+  return values
 }
 
-function columnValue(what: string, value: unknown): ColumnValue {
+function columnValue(what: () => string, value: unknown): ColumnValue {
   if (value === null || typeof value === 'boolean' || typeof value === 'bigint') return value
   if (typeof value === 'string') return value
   if (value instanceof Uint8Array) return value
@@ -33,17 +34,17 @@ function columnValue(what: string, value: unknown): ColumnValue {
   if (isDate(value)) return checkedDate(what, value)
   if (typeof value === 'object' && isPlain(value)) return json(what, value)
   throw new InvalidOptionError(
-    `${what} must be a string, a finite number, a bigint, a boolean, a Date, bytes, null, or a plain object or an array, which is ` +
+    `${what()} must be a string, a finite number, a bigint, a boolean, a Date, bytes, null, or a plain object or an array, which is ` +
       `written as JSON; not ${nameOf(value)}. Nothing was written. An expression of SQL is no value: read the row and pass the ` +
       'result, or use updateMerged.',
   )
 }
 
 /** A Date of another realm is no instance of this one's class. */
-function checkedDate(what: string, date: Date): Date {
+function checkedDate(what: () => string, date: Date): Date {
   if (!Number.isNaN(date.getTime()) && YEAR.test(date.toISOString())) return new Date(date.getTime())
   throw new InvalidOptionError(
-    `${what} must be a Date of the years 1 to 9999, not an invalid or another one. Nothing was written.`,
+    `${what()} must be a Date of the years 1 to 9999, not an invalid or another one. Nothing was written.`,
   )
 }
 
@@ -55,18 +56,18 @@ function isPlain(value: object): boolean {
   return prototype === null || Object.getPrototypeOf(prototype) === null
 }
 
-function json(what: string, value: object): string {
+function json(what: () => string, value: object): string {
   let text: string | undefined
   try {
     text = JSON.stringify(value)
   } catch (cause) {
     throw new InvalidOptionError(
-      `${what} cannot be written as JSON: it has a bigint or a circle, or a toJSON that throws. Nothing was written.`,
+      `${what()} cannot be written as JSON: it has a bigint or a circle, or a toJSON that throws. Nothing was written.`,
       { cause },
     )
   }
   if (text !== undefined && !isLostInJson(value, text)) return text
   throw new InvalidOptionError(
-    `${what} cannot be written as JSON, not ${nameOf(value)}. Nothing was written.`,
+    `${what()} cannot be written as JSON, not ${nameOf(value)}. Nothing was written.`,
   )
 }

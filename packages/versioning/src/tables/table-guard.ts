@@ -1,41 +1,22 @@
 import { InvalidMessageError, InvalidOptionError } from '@txbox/core'
-import { OptionChecker, oneLine } from '@txbox/core/internal'
+import { oneLine } from '@txbox/core/internal'
 import type { ColumnValues, RowStore } from '@txbox/core/ports'
-import { foundVersion, versionColumnOf } from '../rules/found-version.ts'
+import { foundVersion } from '../rules/found-version.ts'
+import { guardOptions, rowText, type GuardOptions } from '../rules/guard-options.ts'
 import { exactVersion } from '../version.ts'
 import { TableRow } from './table-row.ts'
 
-type OfMessage = (message: unknown) => unknown
-
-interface GuardOptions {
-  readonly table: string
-  readonly column: string
-  readonly where: OfMessage
-  readonly version: OfMessage
-  readonly insert: OfMessage | undefined
-}
+type Guard = (tx: unknown, message: unknown) => Promise<'apply' | 'stale'>
 
 /** See `Versioning.versionGuard`. */
 export function versionGuard(
   rows: RowStore,
   options: object,
-): (tx: unknown, message: unknown) => Promise<'apply' | 'stale'> {
-  const check = new OptionChecker('versionGuard', options)
-  check.known('table', 'where', 'version', 'versionColumn', 'insert')
-  const checked = {
-    table: check.text('table', { max: 255 }),
-    column: versionColumnOf('versionGuard', options),
-    where: required(check, 'where'),
-    version: required(check, 'version'),
-    insert: check.callback<OfMessage>('insert'),
-  }
-  return (tx, message) => guard(rows, checked, tx, message)
-}
-
-function required(check: OptionChecker, name: string): OfMessage {
-  const callback = check.callback<OfMessage>(name)
-  if (callback === undefined) throw check.wrong(name, 'a function of the message')
-  return callback
+): Guard & { readonly rowOf: (message: unknown) => string } {
+  const checked = guardOptions(options)
+  return Object.assign((tx: unknown, message: unknown) => guard(rows, checked, tx, message), {
+    rowOf: (message: unknown) => rowText(checked, message),
+  })
 }
 
 async function guard(

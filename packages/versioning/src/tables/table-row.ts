@@ -11,20 +11,20 @@ import { columnValues } from './column-values.ts'
 export class TableRow extends RowByKey<RowCondition> implements UserRow {
   declare readonly key: ColumnValues
   readonly rows: RowStore
-  readonly #session: Session | undefined
+  #session: Session | undefined
 
   /** @throws {InvalidOptionError} when the table has no name, or the key is empty or contains a value that is not plain. */
-  constructor(where: string, rows: RowStore, table: string, key: unknown, session?: Session) {
+  constructor(where: string, rows: RowStore, table: string, key: unknown) {
     super(where, table, key)
     this.rows = rows
-    this.#session = session
     // A Date of another realm becomes one of this realm.
-    Object.assign(this, { key: columnValues(this.doing, 'where', Object.entries(this.key)) })
+    Object.assign(this, { key: columnValues(this, 'where', Object.entries(this.key)) })
   }
 
-  /** The same row, in an open transaction. */
-  in(session: Session): TableRow {
-    return new TableRow(this.where, this.rows, this.table, this.key, session)
+  /** The row in an open transaction, in which it is read and written from now on. */
+  in(session: Session): this {
+    this.#session = session
+    return this
   }
 
   /**
@@ -32,7 +32,7 @@ export class TableRow extends RowByKey<RowCondition> implements UserRow {
    * @throws {InvalidOptionError} when `set` is not an object of values, or names the managed column or a column of the key.
    */
   checkedSet(set: unknown, managed: string): ColumnValues {
-    const values = columnValues(this.where, 'set', setEntries(this.where, set, managed))
+    const values = columnValues({ doing: this.where }, 'set', setEntries(this.where, set, managed))
     const inKey = Object.keys(values).find((column) => Object.hasOwn(this.key, column))
     if (inKey === undefined) return values
     throw new InvalidOptionError(
@@ -50,7 +50,7 @@ export class TableRow extends RowByKey<RowCondition> implements UserRow {
     const others = Object.entries(insert).filter(
       ([column]) => column !== managed && !Object.hasOwn(this.key, column),
     )
-    return columnValues(this.doing, 'insert', others)
+    return columnValues(this, 'insert', others)
   }
 
   /** @returns whether the row was written, and its version if the database returns it. */

@@ -30,6 +30,13 @@ export type TableGuardOptions<Tables, P = unknown> = {
   } & Named<Tables, TB, VersionColumn<Tables, TB>>
 }[TableOf<Tables>]
 
+/** A guard, with the row that it locks for a message: a consumer calls it for the messages of a batch in the order of the rows. */
+export interface TableGuard<P = unknown> {
+  (tx: object, message: InboxMessage<P>): Promise<'apply' | 'stale'>
+  /** A text of the columns and values of `where`; empty for a message that names no row. */
+  readonly rowOf: (message: InboxMessage<P>) => string
+}
+
 /**
  * Changes rows of your own tables in order and once, through the transactions of every library that `createInbox` takes.
  * `Tables` has the names and the types of the columns, as the database has them.
@@ -59,7 +66,7 @@ export interface Versioning<Tables> {
    *   usable.
    * @throws {InvalidMessageError} when the column cannot hold the new version; nothing was written.
    */
-  updateVersioned<
+  readonly updateVersioned: <
     H extends object,
     TB extends TableOf<Tables>,
     V extends Version,
@@ -74,7 +81,7 @@ export interface Versioning<Tables> {
       expected: V
       set: SetOf<Tables, TB, NoInfer<VC>>
     } & Named<Tables, TB, VC>,
-  ): Promise<{ version: SameKind<V> }>
+  ) => Promise<{ version: SameKind<V> }>
 
   /**
    * Deletes one row if the row is at the expected version.
@@ -83,7 +90,7 @@ export interface Versioning<Tables> {
    * @throws {VersionConflictError} when the row is at another version. Nothing was deleted, and the transaction is still
    *   usable.
    */
-  deleteVersioned<
+  readonly deleteVersioned: <
     H extends object,
     TB extends TableOf<Tables>,
     V extends Version,
@@ -97,7 +104,7 @@ export interface Versioning<Tables> {
       /** The version that the row must be at. */
       expected: V
     } & Named<Tables, TB, VC>,
-  ): Promise<void>
+  ) => Promise<void>
 
   /**
    * Applies a change that leads from one version of a row to a later version. Changes are applied in order, and each only
@@ -111,7 +118,7 @@ export interface Versioning<Tables> {
    * @throws {RowNotFoundError} when there is no such row.
    * @throws {InvalidMessageError} when the column cannot hold a version; nothing was written.
    */
-  applyVersion<
+  readonly applyVersion: <
     H extends object,
     TB extends TableOf<Tables>,
     V extends Version,
@@ -128,7 +135,7 @@ export interface Versioning<Tables> {
       to: NoInfer<SameKind<V>>
       set: SetOf<Tables, TB, NoInfer<VC>>
     } & Named<Tables, TB, VC>,
-  ): Promise<{ status: 'applied' | 'stale'; version: SameKind<V> }>
+  ) => Promise<{ status: 'applied' | 'stale'; version: SameKind<V> }>
 
   /**
    * Applies a change if the change is newer than the last change of the row (last writer wins, by time). Sends one
@@ -146,7 +153,7 @@ export interface Versioning<Tables> {
    * @throws {InvalidOptionError} when `at` is not an instant, or the column would round it; when `insert` has another key
    *   than `where`, or when the columns of `where` contain no unique key.
    */
-  applyIfNewer<H extends object, TB extends TableOf<Tables>, C extends TimeColumn<Tables, TB>>(
+  readonly applyIfNewer: <H extends object, TB extends TableOf<Tables>, C extends TimeColumn<Tables, TB>>(
     tx: H & InTransaction<H>,
     table: TB,
     options: {
@@ -165,7 +172,7 @@ export interface Versioning<Tables> {
       /** How far `at` may be ahead of the database's clock, in milliseconds: 0 to 100 years. @default no limit */
       maxAheadMs?: number | undefined
     },
-  ): Promise<{ status: 'applied' | 'stale' }>
+  ) => Promise<{ status: 'applied' | 'stale' }>
 
   /**
    * Moves one row to another state, if the state machine allows the move. Sends one statement, and a second one only if
@@ -178,7 +185,7 @@ export interface Versioning<Tables> {
    * @throws {RowNotFoundError} when there is no such row.
    * @throws {InvalidOptionError} when `to` is not a state of the machine.
    */
-  transition<H extends object, TB extends TableOf<Tables>, C extends StateColumn<Tables, TB>>(
+  readonly transition: <H extends object, TB extends TableOf<Tables>, C extends StateColumn<Tables, TB>>(
     tx: H & InTransaction<H>,
     table: TB,
     options: {
@@ -191,7 +198,7 @@ export interface Versioning<Tables> {
       /** Further values to write. */
       set?: SetOf<Tables, TB, NoInfer<C>> | undefined
     },
-  ): Promise<{ status: 'applied' | 'already' }>
+  ) => Promise<{ status: 'applied' | 'already' }>
 
   /**
    * Reads one row, passes it to `merge`, and writes the result if the row is still at the version that was read.
@@ -212,18 +219,24 @@ export interface Versioning<Tables> {
    * @throws {InvalidOptionError} when the result of `merge` is no object, or names the version column or a column of `where`.
    *   An error that `merge` throws is rethrown unchanged.
    */
-  updateMerged<TB extends TableOf<Tables>, VC extends VersionColumn<Tables, TB> = DefaultVersion<Tables, TB>>(
+  readonly updateMerged: <
+    TB extends TableOf<Tables>,
+    VC extends VersionColumn<Tables, TB> = DefaultVersion<Tables, TB>,
+  >(
     db: object,
     table: TB,
     options: {
       /** Columns of a unique key, with their values. */
       where: RowKey<Tables, TB>
-      /** Returns the values to write. Must have no other effects: it may be called several times. */
-      merge: (row: Tables[TB]) => SetOf<Tables, TB, NoInfer<VC>> | Promise<SetOf<Tables, TB, NoInfer<VC>>>
+      /**
+       * Returns the values to write. Must have no other effects: it may be called several times. (A method, so that its
+       * parameter may have a type of its own.)
+       */
+      merge(row: Tables[TB]): SetOf<Tables, TB, NoInfer<VC>> | Promise<SetOf<Tables, TB, NoInfer<VC>>>
       /** The maximum number of attempts with a root, 1 to 100. @default 3 */
       attempts?: number | undefined
     } & Named<Tables, TB, VC>,
-  ): Promise<{ version: Tables[TB][VC]; attempts: number }>
+  ) => Promise<{ version: Tables[TB][VC]; attempts: number }>
 
   /**
    * Makes a guard for `createConsumer`: messages that contain the state of a row, each with the version of that state,
@@ -241,7 +254,5 @@ export interface Versioning<Tables> {
    * @returns a guard that returns `'apply'`, or `'stale'` if the row is already at this version or a later one.
    * @throws {InvalidOptionError} for a missing, unknown or wrong option.
    */
-  versionGuard<P = unknown>(
-    options: TableGuardOptions<Tables, P>,
-  ): (tx: object, message: InboxMessage<P>) => Promise<'apply' | 'stale'>
+  readonly versionGuard: <P = unknown>(options: TableGuardOptions<Tables, P>) => TableGuard<P>
 }

@@ -1,4 +1,4 @@
-set statement max_statement_time = 4.500, sql_safe_updates = 0 for 
+set statement max_statement_time = 4.500, sql_safe_updates = 0, sql_select_limit = 18446744073709551615, sql_big_selects = 1 for 
 select hex(name) as name, hex(owner) as owner
 from `txbox_leases`
 where left(name, ?) = ? and expires_at > utc_timestamp(6)

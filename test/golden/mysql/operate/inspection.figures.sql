@@ -27,6 +27,7 @@ select
     select cast(table_rows as char) from information_schema.tables
     where table_schema = database() and table_name = _utf8mb4'txbox_inbox'
   ) as claims,
+  (select cast(count(*) as char) from (select 1 from `txbox_inbox` limit 10000) as counted) as counted_claims,
   (
     select cast(data_length + index_length as char) from information_schema.tables
     where table_schema = database() and table_name = _utf8mb4'txbox_inbox'

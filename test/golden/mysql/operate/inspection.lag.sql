@@ -18,4 +18,5 @@ select
       union all (select created_at from `txbox_outbox` where shard = 13 order by seq limit 1)
       union all (select created_at from `txbox_outbox` where shard = 14 order by seq limit 1)
       union all (select created_at from `txbox_outbox` where shard = 15 order by seq limit 1)) as first
-  ) as oldest_ms
+  ) as oldest_ms,
+  (select cast(count(*) as char) from (select 1 from `txbox_parked` as m force index (parked_due_since) where m.due_since <= utc_timestamp(6) limit ?) as counted) as parked

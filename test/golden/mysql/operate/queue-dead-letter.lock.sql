@@ -1,4 +1,4 @@
-select cast(d.place as char) as place, cast(d.shard as char) as shard, d.deliver_at is not null as scheduled,
+select cast(d.place as char) as place, cast(d.shard as char) as shard, cast(d.deliver_at is not null as char) as scheduled,
   cast(d.`id` as binary) as `id`, cast(d.`topic` as binary) as `topic`, cast(d.`type` as binary) as `type`, cast(d.`key` as binary) as `key`, cast(d.`content_type` as binary) as `content_type`, cast(d.`correlation_id` as binary) as `correlation_id`, cast(d.`error` as binary) as `error`,
   cast(d.attempts as char) as attempts, cast(timestampdiff(microsecond, '1970-01-01', d.created_at) as char) as created_at, cast(timestampdiff(microsecond, '1970-01-01', d.dead_at) as char) as dead_at,
   cast(timestampdiff(microsecond, '1970-01-01', (

@@ -1,4 +1,4 @@
-select cast(q.place as char) as place, hex(q.order_key) as order_key, hex(q.receipt) as receipt,
+select cast(q.place as char) as place, q.topic as topic, hex(q.order_key) as order_key, hex(q.receipt) as receipt,
   cast(q.attempts as char) as attempts, cast(q.timeouts as char) as timeouts,
   cast(q.due_at is null as char) as waits, cast(q.due_at > '1970-01-01' and q.due_at <= utc_timestamp(6) as char) as visible,
   cast(q.due_at > utc_timestamp(6) as char) as live, cast(q.dead_at is not null as char) as dead,

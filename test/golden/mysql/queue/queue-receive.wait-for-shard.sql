@@ -1,4 +1,4 @@
-select 1 as locked
+select '1' as locked
 from `txbox_leases`
 where name = ?
 for update

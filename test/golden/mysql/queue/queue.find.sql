@@ -1,3 +1,3 @@
 select cast(q.place as char) as place, hex(q.receipt) as receipt
 from `txbox_queue` as q force index (primary)
-where q.place in (?) and (q.place, q.receipt) in ((?, ?), (?, ?)) and q.due_at > utc_timestamp(6)
+where q.place in (?) and (q.place, q.receipt) in ((?, ?), (?, ?)) and q.topic = ? and q.due_at > utc_timestamp(6)

@@ -1,3 +1,3 @@
 update `txbox_queue` as q force index (primary)
 set q.due_at = '1970-01-01', q.receipt = null, q.payload = ''
-where q.place in (?) and (q.place, q.receipt) in ((?, ?), (?, ?)) and q.order_key is not null
+where q.place in (?) and (q.place, q.receipt) in ((?, ?), (?, ?)) and q.topic = ? and q.order_key is not null

@@ -1,4 +1,4 @@
-select k.order_key as order_key, cast(k.place as char) as place, p.due_at is null as waits
+select k.order_key as order_key, cast(k.place as char) as place, cast(p.due_at is null as char) as waits
 from (
   select f.order_key as order_key, min(f.place) as place
   from `txbox_parked` as f force index (parked_order)

@@ -1,4 +1,4 @@
-(select cast(p.place as char) as place, p.due_at is null as waits
+(select cast(p.place as char) as place, cast(p.due_at is null as char) as waits
 from `txbox_parked` as p force index (parked_order)
 where p.shard = ? and p.order_key = ?
 order by p.shard, p.order_key, p.place

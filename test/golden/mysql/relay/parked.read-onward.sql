@@ -6,7 +6,7 @@
   ) as fields,
   case when octet_length(p.`payload`) <= ? then p.`payload` end as payload,
   cast(p.attempts as char) as attempts, cast(p.order_key is not null as char) as ordered,
-  cast(p.errors as binary) as errors, case when p.suspect or p.due_at > utc_timestamp(6) then 1 end as later
+  cast(p.errors as binary) as errors, case when p.suspect or p.due_at > utc_timestamp(6) then '1' end as later
 from `txbox_parked` as p force index (parked_order)
 where p.shard = ? and p.order_key = ? and p.place >= ?
   and exists (

@@ -8,7 +8,7 @@ select concat_ws(X'FF',
   case
     when exists (select 1 from `txbox_parked` as b force index (parked_order) where b.shard = ? and b.order_key is not null)
     then (
-      select 1 from `txbox_parked` as p force index (parked_order)
+      select '1' from `txbox_parked` as p force index (parked_order)
       where p.shard = ? and p.order_key = cast(o.`key` as binary)
       limit 1
     )

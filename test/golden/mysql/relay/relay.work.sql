@@ -1,7 +1,7 @@
-(select connection_id() as shard, 0 as due, case when connection_id() not in (?) or @@server_uuid <> ? then concat(@@server_uuid, '/', unix_timestamp() - (
+(select cast(connection_id() as char) as shard, '0' as due, case when connection_id() not in (?) or @@server_uuid <> ? then concat(@@server_uuid, '/', unix_timestamp() - (
     select variable_value from performance_schema.global_status where variable_name = 'Uptime'
   )) end as server)
 union all
-(select ? as shard, 0 as due, null as server from `txbox_outbox` as o where o.shard = ? limit 1)
+(select cast(? as char) as shard, '0' as due, null as server from `txbox_outbox` as o where o.shard = ? limit 1)
 union all
-(select ? as shard, 1 as due, null as server from `txbox_parked` as p where p.shard = ? and p.due_at <= utc_timestamp(6) and p.dead_at is null limit 1)
+(select cast(? as char) as shard, '1' as due, null as server from `txbox_parked` as p where p.shard = ? and p.due_at <= utc_timestamp(6) and p.dead_at is null limit 1)

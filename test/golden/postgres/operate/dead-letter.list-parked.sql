@@ -7,6 +7,7 @@ from (
   and ($2::text is null or p.topic = $2)
   and ($3::text is null or p.type = $3)
   and ($4::text is null or p.key = $4)
+  and ($8::text is null or pg_catalog.strpos(p.error, $8) > 0)
   and ($5::text is null or p.place > $6::bigint)
 order by p.place
 limit $7

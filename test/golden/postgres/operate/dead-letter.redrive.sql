@@ -5,6 +5,7 @@ with chosen as materialized (
   and ($2::text is null or p.topic = $2)
   and ($3::text is null or p.type = $3)
   and ($4::text is null or p.key = $4)
+  and ($8::text is null or pg_catalog.strpos(p.error, $8) > 0)
   and ($5::text is null or (p.id, p.place) > ($5, $6::bigint))
 order by p.id, p.place
 limit $7
@@ -15,14 +16,14 @@ limit $7
   from chosen as c
 ), redriven as (
   update "txbox".parked as p
-  set dead_at = null, attempts = 0, order_key = ranked.order_key,
+  set dead_at = null, redriven_at = pg_catalog.clock_timestamp(), attempts = 0, order_key = ranked.order_key,
     due_at = case when ranked.order_key is null or ranked.n = 1 then pg_catalog.clock_timestamp() end
   from ranked
   where p.place = ranked.place and p.dead_at is not null
   returning p.place
 ), recorded as (
   insert into "txbox".redrives (place, dead_at, attempts, id, topic, key, error, redriven_by)
-  select c.place, c.dead_at, c.attempts, c.id, c.topic, c.key, c.error, $8
+  select c.place, c.dead_at, c.attempts, c.id, c.topic, c.key, c.error, $9
   from chosen as c join redriven using (place)
 )
 select d.place::text as place, d.id, d.topic, d.type, d.key, d.content_type, d.correlation_id, d.error,

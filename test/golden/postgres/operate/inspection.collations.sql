@@ -1,4 +1,4 @@
-select a.attrelid::regclass::text || '.' || a.attname::text as name, l.collname as collation
+select a.attrelid::regclass::text || '.' || a.attname::text as name, l.collname::text as collation
 from pg_catalog.pg_attribute as a
 join pg_catalog.pg_class as c on c.oid = a.attrelid
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace

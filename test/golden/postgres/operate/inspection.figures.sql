@@ -15,4 +15,5 @@ select
     select greatest(c.reltuples::bigint, pg_catalog.pg_stat_get_live_tuples(c.oid), 0)::text
     from pg_catalog.pg_class as c where c.oid = '"txbox".inbox'::regclass::oid
   ) as claims,
+  (select pg_catalog.count(*) from (select from "txbox".inbox limit 10000) as counted)::text as counted_claims,
   pg_catalog.pg_total_relation_size('"txbox".inbox')::text as inbox_bytes

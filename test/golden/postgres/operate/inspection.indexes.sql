@@ -1,4 +1,4 @@
-select c.relname as name, i.indisvalid::text as valid
+select c.relname::text as name, i.indisvalid::text as valid
 from pg_catalog.pg_index as i
 join pg_catalog.pg_class as c on c.oid = i.indexrelid
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace

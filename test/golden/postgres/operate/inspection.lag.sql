@@ -6,4 +6,5 @@ select
     cross join lateral (
       select o.created_at from "txbox".outbox as o where o.shard = shards.shard order by o.seq limit 1
     ) as first
-  ) as oldest_ms
+  ) as oldest_ms,
+  (select pg_catalog.count(*) from (select from "txbox".parked as m where m.dead_at is null and greatest(m.created_at, m.deliver_at, m.redriven_at) <= pg_catalog.statement_timestamp() limit $1) as counted)::text as parked

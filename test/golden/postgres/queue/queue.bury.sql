@@ -1,10 +1,10 @@
 with chosen as materialized (
   select place, topic, shard, order_key from "txbox".queue
-  where place = $1::bigint and receipt = $2::uuid and due_at > pg_catalog.clock_timestamp()
+  where topic = $1::text and place = $2::bigint and receipt = $3::uuid and due_at > pg_catalog.clock_timestamp()
   for update
 ), buried as (
   update "txbox".queue as q
-  set dead_at = pg_catalog.clock_timestamp(), due_at = null, receipt = null, order_key = null, error = $3
+  set dead_at = pg_catalog.clock_timestamp(), due_at = null, receipt = null, order_key = null, error = $4
   from chosen
   where q.place = chosen.place
   returning q.place

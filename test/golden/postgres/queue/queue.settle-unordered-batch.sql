@@ -1,5 +1,5 @@
 delete from "txbox".queue
-where place = any ($1::bigint[])
-  and case when (place, receipt) in (select pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::uuid[])) then true end
+where place = any ($2::bigint[])
+  and case when (place, receipt) in (select pg_catalog.unnest($2::bigint[]), pg_catalog.unnest($3::uuid[])) then topic = $1::text end
   and due_at > pg_catalog.clock_timestamp() and order_key is null
 returning place::text as place

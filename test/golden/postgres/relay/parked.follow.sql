@@ -14,4 +14,4 @@ with held as materialized (
     ) as found
   )) and p.dead_at is null
 )
-select true as held from held
+select 'true' as held from held

@@ -9,4 +9,4 @@ with held as materialized (
   where p.shard = $4 and p.place >= $5::bigint and p.place <= $6::bigint and p.dead_at is null and not p.suspect
     and (p.due_at is null or p.due_at <= pg_catalog.statement_timestamp())
 )
-select true as held from held
+select 'true' as held from held

@@ -40,5 +40,5 @@ with held as materialized (
   select (select pg_catalog.count(*) from moved) as moved, (select pg_catalog.count(*) from stored) as stored
 )
 select (select pg_catalog.count(*) from settled)::text as settled, counted.moved::text as moved,
-  (case when counted.moved <> counted.stored then 'Something keeps messages from being parked.' end)::boolean as kept
+  (case when counted.moved <> counted.stored then 'Something keeps messages from being parked.' end)::boolean::text as kept
 from held cross join counted

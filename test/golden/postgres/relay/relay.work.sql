@@ -1,4 +1,4 @@
-select shard, due::text as due
+select shard::text as shard, due::text as due
 from rows from (pg_catalog.unnest($1::smallint[]), pg_catalog.unnest($2::bigint[])) as asked (shard, start)
 cross join lateral (
   select

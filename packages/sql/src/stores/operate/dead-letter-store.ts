@@ -4,7 +4,7 @@ import { propertyOf } from '@txbox/core/internal'
 import type { Row, RowReader } from '../row-reader.ts'
 
 /** The calls that select messages by a filter. */
-export type Selecting = 'list' | 'redrive' | 'discard' | 'listParked' | 'discardParked'
+export type Selecting = 'list' | 'newest' | 'redrive' | 'discard' | 'listParked' | 'discardParked' | 'retry'
 
 const DOING: Readonly<Record<Selecting | 'payloads' | 'errors', string>> = {
   list: 'listing dead letters',
@@ -12,6 +12,8 @@ const DOING: Readonly<Record<Selecting | 'payloads' | 'errors', string>> = {
   discard: 'discarding dead letters',
   listParked: 'listing parked messages',
   discardParked: 'discarding parked messages',
+  retry: 'making parked messages due',
+  newest: 'listing the newest dead letters',
   payloads: 'reading a payload',
   errors: 'reading errors',
 }
@@ -68,6 +70,14 @@ export class SqlDeadLetterStore implements DeadLetterStore {
 
   discardParked(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage<ParkedMessage>> {
     return this.#parked('discardParked', filter, limit)
+  }
+
+  retry(filter: DeadLetterFilter, limit: number): Promise<DeadLetterPage<ParkedMessage>> {
+    return this.#parked('retry', filter, limit)
+  }
+
+  async newest(filter: DeadLetterFilter, limit: number): Promise<readonly DeadLetter[]> {
+    return (await this.#deadLetters('newest', filter, limit)).messages
   }
 
   async payloads(id: string, parked: boolean, limit: number): Promise<readonly StoredPayload[]> {

@@ -5,13 +5,15 @@ import type {
   Finding,
   InspectionStore,
   Lag,
+  OldestDue,
   QueueFigures,
   StatusFigures,
   StuckKey,
 } from '@txbox/core/ports'
 import { SchemaError } from '@txbox/core'
-import { allowedFindings, unanswered, within } from '@txbox/core/internal'
+import { SHARDS, allowedFindings, unanswered, within } from '@txbox/core/internal'
 import { translatingErrors, type DatabaseErrors } from '../../errors/database-errors.ts'
+import { ALL_SHARDS, shardRow } from '../queue/queue-shards.ts'
 import { orDropped, revisionFinding } from './findings.ts'
 import type { Row, RowReader } from '../row-reader.ts'
 
@@ -20,6 +22,9 @@ const STATEMENT_TIMEOUT_MS = 15_000
 
 /** The number at which counts stop. */
 const COUNT_LIMIT = 1_000_000
+
+/** Fewer claims than this are counted; the server estimates the number of more. */
+export const EXACT_CLAIMS = 10_000
 
 /** The number at which counts stop in queries that run often. */
 const LAG_COUNT_LIMIT = 100_000
@@ -47,21 +52,27 @@ interface InspectedDatabase<V> {
       | 'figures'
       | 'nextQueue'
       | 'queueFigures'
+      | 'hasQueue'
       | 'firstOfKeys'
       | 'keyEnds'
       | 'leases'
       | 'lastCollection'
       | 'lag'
+      | 'oldestInOutbox'
+      | 'oldestInQueues'
       | 'collectable'
       | 'handled'
-      | 'blockingKeys',
+      | 'blockingKeys'
+      | 'blockedKeys',
       string
     >
   >
   readonly read: RowReader
   readonly errors: DatabaseErrors
   readonly figuresValues: (limit: number) => readonly V[]
+  readonly lagValues: (limit: number) => readonly V[]
   readonly queueValue: (queue: string) => V
+  readonly hasQueueValues: (queue: string, locks: readonly string[]) => readonly V[]
   readonly queueFiguresValues: (queue: string, limit: number) => readonly V[]
   readonly keyEndsValues: (queue: string, shard: number, key: string) => readonly V[]
   /** A retention of null keeps dead letters forever. */
@@ -90,7 +101,10 @@ export class SqlInspectionStore<V> implements InspectionStore {
     const [last] = await this.#run(doing, sql.lastCollection)
     const count = (name: string): BoundedCount => this.#bounded(figures, name)
     const estimate = (name: string): number => Number(read.optionalText(figures, name) ?? 0)
+    const counted = read.number(figures, 'counted_claims')
+    const claimsAreExact = counted < EXACT_CLAIMS
     return {
+      oldestDue: older(await this.#oldestDue(sql.oldestInOutbox), await this.#oldestDue(sql.oldestInQueues)),
       backlog: count('backlog'),
       oldestMs: this.#ageIn(figures),
       parked: count('parked'),
@@ -102,7 +116,8 @@ export class SqlInspectionStore<V> implements InspectionStore {
         term: read.bigint(row, 'term'),
         remainingMs: read.number(row, 'remaining_ms'),
       })),
-      claims: estimate('claims'),
+      claims: claimsAreExact ? counted : Math.max(counted, estimate('claims')),
+      claimsAreExact,
       expired: count('expired'),
       inboxBytes: estimate('inbox_bytes'),
       lastCollection: last && {
@@ -112,6 +127,13 @@ export class SqlInspectionStore<V> implements InspectionStore {
         durationMs: read.number(last, 'duration_ms'),
       },
     }
+  }
+
+  async hasQueue(name: string): Promise<boolean> {
+    const { sql, read, hasQueueValues } = this.#database
+    const locks = [...ALL_SHARDS, SHARDS].map((shard) => shardRow(name, shard))
+    const [row] = await this.#run('looking for a queue', sql.hasQueue, hasQueueValues(name, locks))
+    return read.flag(row, 'there')
   }
 
   async queues(limit: number): Promise<readonly QueueFigures[]> {
@@ -157,8 +179,14 @@ export class SqlInspectionStore<V> implements InspectionStore {
   }
 
   async lag(): Promise<Lag> {
-    const [row] = await this.#run('reading the backlog', this.#database.sql.lag, [LAG_COUNT_LIMIT])
-    return { backlog: this.#bounded(row, 'backlog', LAG_COUNT_LIMIT), oldestMs: this.#ageIn(row) }
+    const { sql, lagValues } = this.#database
+    const [row] = await this.#run('reading the backlog', sql.lag, lagValues(LAG_COUNT_LIMIT))
+    return {
+      backlog: this.#bounded(row, 'backlog', LAG_COUNT_LIMIT),
+      oldestMs: this.#ageIn(row),
+      parked: this.#bounded(row, 'parked', LAG_COUNT_LIMIT),
+      oldestDue: await this.#oldestDue(sql.oldestInOutbox),
+    }
   }
 
   async answers(withinMs: number): Promise<void> {
@@ -217,6 +245,12 @@ export class SqlInspectionStore<V> implements InspectionStore {
     }))
   }
 
+  async blockedKeys(): Promise<BoundedCount> {
+    const { sql, read } = this.#database
+    const [row] = await this.#run('counting the blocked keys', sql.blockedKeys, [LAG_COUNT_LIMIT])
+    return { count: read.number(row, 'blocked'), atLeast: read.number(row, 'messages') === LAG_COUNT_LIMIT }
+  }
+
   async diagnose({ longTransactionMs }: { readonly longTransactionMs: number }): Promise<readonly Finding[]> {
     const { errors, serverFindings, tableFindings } = this.#database
     const doing = 'checking the server'
@@ -252,6 +286,19 @@ export class SqlInspectionStore<V> implements InspectionStore {
     }
   }
 
+  async #oldestDue(statement: string): Promise<OldestDue | undefined> {
+    const { read } = this.#database
+    const [row] = await this.#run('looking for the message that has been due the longest', statement)
+    return (
+      row && {
+        ageMs: Math.max(0, read.number(row, 'age_ms')),
+        in: read.text(row, 'part') as OldestDue['in'],
+        id: read.key(row, 'id'),
+        topic: read.text(row, 'topic'),
+      }
+    )
+  }
+
   #bounded(row: Row | undefined, name: string, limit = COUNT_LIMIT): BoundedCount {
     const count = this.#database.read.number(row, name)
     return { count, atLeast: count === limit }
@@ -261,4 +308,8 @@ export class SqlInspectionStore<V> implements InspectionStore {
     const oldest = this.#database.read.optionalText(row, 'oldest_ms')
     return oldest === undefined ? undefined : Math.max(0, Number(oldest))
   }
+}
+
+function older(one: OldestDue | undefined, other: OldestDue | undefined): OldestDue | undefined {
+  return one === undefined || (other !== undefined && other.ageMs > one.ageMs) ? other : one
 }

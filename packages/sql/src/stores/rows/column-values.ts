@@ -6,25 +6,19 @@ export type ColumnKind = 'integer' | 'decimal' | 'float' | 'boolean' | 'json' | 
  * bytes in hexadecimal.
  */
 export function columnValue(kind: ColumnKind, text: string | null): unknown {
-  if (text === null) return null
-  switch (kind) {
-    case 'integer':
-      return integer(text)
-    case 'float':
-      return Number(text)
-    case 'boolean':
-      return text === 'true'
-    case 'json':
-      return JSON.parse(text) as unknown
-    case 'bytes':
-      return Uint8Array.from(Buffer.from(text, 'hex'))
-    case 'instant':
-      // Text, such as 'infinity', is no instant that a Date can represent.
-      return /^-?\d+$/.test(text) ? new Date(Number(text)) : text
-    case 'decimal':
-    case 'text':
-      return text
-  }
+  return text === null ? null : CONVERSIONS[kind](text)
+}
+
+const CONVERSIONS: Readonly<Record<ColumnKind, (text: string) => unknown>> = {
+  integer,
+  decimal: (text) => text,
+  float: Number,
+  boolean: (text) => text === 'true',
+  json: (text) => JSON.parse(text) as unknown,
+  // Text, such as 'infinity', is no instant that a Date can represent.
+  instant: (text) => (/^-?\d+$/.test(text) ? new Date(Number(text)) : text),
+  bytes: (text) => Uint8Array.from(Buffer.from(text, 'hex')),
+  text: (text) => text,
 }
 
 /** A number beyond 2^53 would be rounded. */

@@ -30,6 +30,16 @@ export class TableCatalog {
     return columns
   }
 
+  /** Runs a statement that names the known columns. After an error, the server is asked again: a column may have been dropped. */
+  async forgettingOnError<R>(table: string, work: () => Promise<R>): Promise<R> {
+    try {
+      return await work()
+    } catch (error) {
+      this.#tables.delete(table)
+      throw error
+    }
+  }
+
   async rangeOf(
     session: Session,
     table: string,
@@ -39,22 +49,4 @@ export class TableCatalog {
     const columns = await this.columnsOf(session, table, options)
     return columns.find(({ name }) => name === column)?.range
   }
-}
-
-/** The range of a type of whole numbers with this many bits. */
-export function binaryRange(type: string, bits: bigint, isUnsigned = false): VersionRange {
-  return isUnsigned
-    ? { type, min: 0n, max: 2n ** bits - 1n }
-    : { type, min: -(2n ** (bits - 1n)), max: 2n ** (bits - 1n) - 1n }
-}
-
-/** The range of the whole numbers of a decimal type. */
-export function decimalRange(
-  type: string,
-  precision: number,
-  scale: number,
-  isUnsigned = false,
-): VersionRange {
-  const max = 10n ** BigInt(Math.max(precision - scale, 0)) - 1n
-  return { type, min: isUnsigned ? 0n : -max, max }
 }

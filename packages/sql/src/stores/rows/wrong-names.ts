@@ -9,16 +9,23 @@ import { oneLine, reasonOf } from '@txbox/core/internal'
  */
 export function explainWrongName(
   error: unknown,
-  { doing, statement }: { readonly doing: string; readonly statement: string },
+  {
+    doing,
+    statement,
+    column,
+  }: { readonly doing: string; readonly statement: string; readonly column?: string | undefined },
   isWrongName: (error: unknown) => boolean,
 ): unknown {
   // Missing tables are usually those of txbox.
   const cause = isTxboxError(error) && error.code === 'TXBOX_SCHEMA' ? error.cause : error
   if (isTxboxError(cause) || !isWrongName(cause)) return cause
+  const ofColumn =
+    column === undefined
+      ? ''
+      : `, and in '${oneLine(column)}' a version of an integer type, a time or a state`
   return new InvalidOptionError(
     `${doing}: the database refuses a name or a type in the statement '${statement}' (${reasonOf(cause, 300)}). Expected the ` +
-      'names of a table and its columns as the database has them, and a version column of an integer type. Nothing was ' +
-      'written. Correct the names.',
+      `names of a table and its columns as the database has them${ofColumn}. Nothing was written. Correct the names.`,
     { cause },
   )
 }

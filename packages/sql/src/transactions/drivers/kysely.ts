@@ -1,6 +1,6 @@
 import { NotInTransactionError } from '@txbox/core'
 import { oneLine } from '@txbox/core/internal'
-import type { DriverAdapter, SqlResult, TransactionState } from '../adapters.ts'
+import type { DriverAdapter, Engine, SqlResult, TransactionState } from '../adapters.ts'
 import { MonitoredConnection, stateOfTracker } from '../monitors/connection-monitor.ts'
 import { hasBoolean, hasFunction } from '../members.ts'
 import { effectOf, endsTransaction, type Effect } from '../monitors/statement-effect.ts'
@@ -16,6 +16,11 @@ interface KyselyTransaction extends KyselyLike {
   readonly isRolledBack?: boolean
 }
 interface KyselyExecutor {
+  readonly adapter?: {
+    readonly supportsReturning?: boolean
+    readonly supportsOutput?: boolean
+    readonly supportsTransactionalDdl?: boolean
+  }
   provideConnection<T>(consumer: (connection: KyselyConnection) => Promise<T>): Promise<T>
 }
 export interface KyselyConnection {
@@ -42,6 +47,7 @@ interface CompiledQuery {
 export const kyselyHandle: DriverAdapter<KyselyTransaction> = {
   name: 'Kysely',
   recognises: isKysely,
+  engineOf,
   state(tx) {
     // Kysely refuses statements in a transaction that Kysely itself has ended. Only the monitor sees a COMMIT that was
     // sent as raw SQL. Kysely is asked for the connection, which takes four promises, only if txbox does not know it.
@@ -61,6 +67,13 @@ export const kyselyHandle: DriverAdapter<KyselyTransaction> = {
     const monitor = monitors.get(tx.getExecutor())
     if (monitor !== undefined) givenUp.add(monitor)
   },
+}
+
+/** A dialect shows its kind of database by what it supports. */
+function engineOf(tx: KyselyTransaction): Engine | undefined {
+  const { supportsReturning, supportsOutput, supportsTransactionalDdl } = tx.getExecutor().adapter ?? {}
+  if (supportsReturning === true && supportsTransactionalDdl === true) return 'postgres'
+  return supportsReturning === false && supportsOutput !== true ? 'mysql' : undefined
 }
 
 function isOpen(tx: KyselyTransaction): boolean {

@@ -1,5 +1,6 @@
 import { propertyOf } from '@txbox/core/internal'
 import type { ConnectionMonitor, DriverAdapter, Snapshot, SqlResult, TransactionState } from '../adapters.ts'
+import { isOfAborted } from '../aborted-transaction.ts'
 import { endOf } from '../end-of-connection.ts'
 import { hasFunction, hasNumber } from '../members.ts'
 import { COMMAND_TAGS } from './pg-statements.ts'
@@ -24,6 +25,7 @@ interface AnswerEvents {
   readonly stream?: { destroy(): unknown }
   on(event: 'readyForQuery', listener: (message: { status?: string }) => void): unknown
   on(event: 'commandComplete', listener: (message: { text?: string }) => void): unknown
+  on(event: 'errorMessage', listener: (error: unknown) => void): unknown
 }
 export interface PgResult {
   readonly rows: Record<string, unknown>[]
@@ -93,6 +95,7 @@ class AnswerMonitor implements ConnectionMonitor {
   rollbacks = 0
   /** The number of answers that report the rollback of a whole transaction. */
   undone = 0
+  abortedBy: unknown
   readonly #connection: AnswerEvents | undefined
   #listens = false
   #lastTag: string | undefined
@@ -117,6 +120,7 @@ class AnswerMonitor implements ConnectionMonitor {
     this.#listens = true
     this.#connection?.on('readyForQuery', ({ status }) => {
       if (status !== 'I') return
+      this.abortedBy = undefined
       this.ends++
       if (this.#lastTag === COMMAND_TAGS.rollback) this.undone++
       this.#ended(this.#lastTag === COMMAND_TAGS.commit)
@@ -127,7 +131,13 @@ class AnswerMonitor implements ConnectionMonitor {
         this.ends++
         this.#ended(true)
       } else if (text === COMMAND_TAGS.savepoint) this.savepoints++
-      else if (text === COMMAND_TAGS.rollback) this.rollbacks++
+      else if (text === COMMAND_TAGS.rollback) {
+        this.rollbacks++
+        this.abortedBy = undefined
+      }
+    })
+    this.#connection?.on('errorMessage', (error) => {
+      if (!isOfAborted(error)) this.abortedBy = error
     })
   }
 

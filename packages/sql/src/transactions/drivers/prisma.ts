@@ -31,7 +31,8 @@ interface PrismaClient extends PrismaTransaction {
  */
 const RETURNS_ROWS: Readonly<Record<Engine, RegExp>> = {
   postgres: /^\s*(?:select|with)\b|\breturning\b/i,
-  mysql: /^\s*(?:set statement \w+ = \d+ for\s+)?\(?\s*select\b/i,
+  // MariaDB has settings for one statement in front of it, which are a comment for MySQL.
+  mysql: /^\s*(?:\/\*M! )?(?:set statement [\w =.,]+ for\s*)?(?:\*\/)?\s*\(?\s*select\b/i,
 }
 
 /**
@@ -65,6 +66,7 @@ export function prismaOn(engine: Engine): DriverAdapter<PrismaTransaction> {
   return {
     name: 'Prisma',
     recognises: (handle): handle is PrismaTransaction => isPrisma(handle),
+    engineOf: (tx) => PROVIDERS.get(propertyOf(tx, '_activeProvider')),
     // PostgreSQL refuses statements in an aborted transaction. MySQL runs them after a deadlock, without a transaction.
     state: () => (engine === 'postgres' ? 'open' : 'unknown'),
     hidesState: true,
@@ -73,6 +75,13 @@ export function prismaOn(engine: Engine): DriverAdapter<PrismaTransaction> {
     query,
   }
 }
+
+/** The providers of Prisma, as a client has them in an undocumented property. */
+const PROVIDERS: ReadonlyMap<unknown, Engine> = new Map([
+  ['postgresql', 'postgres'],
+  ['postgres', 'postgres'],
+  ['mysql', 'mysql'],
+])
 
 class PrismaMonitor extends HiddenMonitor {
   readonly #send: Send

@@ -6,6 +6,7 @@ import type {
   TransactionState,
   TransactionTracker,
 } from '../adapters.ts'
+import { isOfAborted } from '../aborted-transaction.ts'
 import { savepointStatements } from '../savepoint-statements.ts'
 import { endsTransaction, type Effect } from './statement-effect.ts'
 
@@ -27,6 +28,12 @@ const DUPLICATE_KEY = 1062
  */
 const ROLLED_BACK: ReadonlySet<unknown> = new Set([1213, 1020, 1206])
 const LOCK_WAIT_TIMEOUT = 1205
+
+/** MySQL and MariaDB number their errors, few of which end the transaction; on PostgreSQL, every error aborts it. */
+function mayAbort(error: unknown, errno: unknown): boolean {
+  if (typeof errno === 'number') return ROLLED_BACK.has(errno) || errno === LOCK_WAIT_TIMEOUT
+  return !isOfAborted(error)
+}
 
 class ConnectionSnapshot implements Snapshot {
   readonly #connection: MonitoredConnection
@@ -137,6 +144,7 @@ export class MonitoredConnection implements ConnectionMonitor {
   begins = 0
   /** How often the transaction was rolled back to a savepoint. */
   rollbacks = 0
+  abortedBy: unknown
   #inFlight = 0
   readonly #send: Send
   readonly #snapshots = new Set<CheckedConnectionSnapshot>()
@@ -175,7 +183,9 @@ export class MonitoredConnection implements ConnectionMonitor {
   /** Must be called when the server has answered the statement. */
   succeeded(effect: Effect): void {
     this.#inFlight--
+    if (effect === 'rolls back to a savepoint') this.abortedBy = undefined
     if (effect === 'none' || isOfSavepoint(effect)) return
+    if (effect !== 'unknown') this.abortedBy = undefined
     if (effect === 'begins') this.tracker.open = true
     // The server answers a COMMIT with success even if an error has rolled the transaction back.
     const isCommitted = effect === 'commits' && this.tracker.rolledBack !== 'yes'
@@ -198,6 +208,7 @@ export class MonitoredConnection implements ConnectionMonitor {
     } else if (errno === LOCK_WAIT_TIMEOUT && this.tracker.rolledBack === 'no') {
       this.tracker.rolledBack = 'perhaps'
     }
+    if (mayAbort(error, errno)) this.abortedBy = error
     if (!ours || errno !== DUPLICATE_KEY) this.#doubt()
   }
 

@@ -8,6 +8,7 @@ import {
 import { types } from 'node:util'
 import { nameOf, propertyOf, type OptionChecker } from '@txbox/core/internal'
 import type { Awaitable, DriverAdapter, Engine, Resolved, RootAdapter } from '../adapters.ts'
+import { assertEngine } from './assert-engine.ts'
 import { kyselyHandle } from '../drivers/kysely.ts'
 import { kyselyRoot } from '../drivers/kysely-root.ts'
 import { mariadbHandle, mariadbRoot } from '../drivers/mariadb.ts'
@@ -111,7 +112,7 @@ export class Resolver {
   /**
    * Finds the connection of a transaction. Sends nothing to the server.
    *
-   * @throws {UnsupportedTransactionError} when the handle belongs to no known library.
+   * @throws {UnsupportedTransactionError} when the handle belongs to no known library, or to another kind of database.
    * @throws {NotInTransactionError} when the library reports that no transaction is open.
    */
   transaction(handle: unknown): Awaitable<Resolved> {
@@ -120,6 +121,7 @@ export class Resolver {
     // No promise, whether or not the class of the connection is known: the calls of one tick keep their order.
     const driver = this.#driverOf(handle)
     if (driver === undefined) throw this.#unsupported(handle, handle, [])
+    assertEngine({ driver, connection: handle, name: driver.name }, this.#engine)
     return { driver, connection: handle, name: driver.name, isOpen: alwaysOpen, settled: undefined }
   }
 
@@ -140,6 +142,7 @@ export class Resolver {
     }
     const driver = this.#driverOf(at)
     if (driver === undefined) throw this.#unsupported(handle, at, names)
+    assertEngine({ driver, connection: at, name: first.name }, this.#engine)
     return { driver, connection: at, name: first.name, isOpen, settled }
   }
 

@@ -1,0 +1,2 @@
+delete from `orders`
+where `region` = ? and `id` = ? and `version` = ?

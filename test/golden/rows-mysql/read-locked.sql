@@ -1,0 +1,9 @@
+select hex(convert(cast(`total` as char) using utf8mb4)) as c0, (
+  select cast(count(*) as char)
+  from information_schema.columns
+  where table_schema = coalesce(?, database()) and table_name = ?
+) as columns
+from `orders`
+where `region` = ? and `id` = ?
+limit 2
+for update

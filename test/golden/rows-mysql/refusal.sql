@@ -1,0 +1,1 @@
+select case when not (1 = 1) then 'ahead' when (select char_length(cast(coalesce(max(`changed_at`), cast('2000-01-01' as date)) as char)) < 26 from `orders` where false) then 'rounds' else 'newer' end as found

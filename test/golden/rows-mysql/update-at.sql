@@ -1,0 +1,3 @@
+update `orders`
+set `total` = ?, `note` = ?, `version` = ?
+where `region` = ? and `id` = ? and `version` = ?

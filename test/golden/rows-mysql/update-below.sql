@@ -1,0 +1,3 @@
+update `orders`
+set `version` = ?
+where `region` = ? and `id` = ? and `version` < ?

@@ -1,0 +1,3 @@
+update `orders`
+set `total` = ?, `note` = ?, `status` = ?
+where `region` = ? and `id` = ? and `status` in (?, ?)
