@@ -16,7 +16,7 @@ async function place(name: string, isMigrated = true) {
   await root.ready?.()
   const where = isPostgres ? { schema: name } : { prefix: name }
   const database = (isPostgres
-    ? onPostgres.postgres({ db: root.db, ...where })
+    ? onPostgres.postgres({ db: root.db as never, ...where })
     : onMysql.mysql({ db: root.db as never, ...where })) as unknown as ConnectedDatabase<TransactionHandle>
   const tables = async (): Promise<string[]> => {
     const rows = await target.sql(

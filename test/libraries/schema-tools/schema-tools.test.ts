@@ -30,7 +30,9 @@ async function prepare(): Promise<{ isThere: () => Promise<boolean> }> {
   await target.sql('drop table if exists orders')
   await target.sql(`create table orders (id varchar(40) primary key${isPostgres ? '' : ' not null'})`)
   const inbox = createInbox<TransactionHandle>({
-    database: (isPostgres ? onPostgres.postgres({ db }) : onMysql.mysql({ db: db as never })) as never,
+    database: (isPostgres
+      ? onPostgres.postgres({ db: db as never })
+      : onMysql.mysql({ db: db as never })) as never,
     consumer: 'c',
   })
   await inbox.run({ id: 'a' }, () => undefined)
@@ -141,7 +143,6 @@ interface Sequelize {
   close(): Promise<void>
 }
 
-/** @param make opens a Sequelize and returns it with the type of a column. */
 async function sequelize(version: Version): Promise<void> {
   const opened = version === 'oldest' ? await sequelize6() : await sequelize7()
   opened.db.define(
