@@ -192,6 +192,13 @@ const projects: TestProjectInlineConfiguration[] = [
     }),
   ]),
   ...libraryProjects(),
+  ...(['postgres', 'mysql', 'mariadb'] as const).map((engine) =>
+    onServers(`schema-tools-${engine}`, [engine], {
+      include: ['test/libraries/schema-tools/*.test.ts'],
+      testTimeout: 120_000,
+      provide: DATABASES[engine],
+    }),
+  ),
   onServers('library-nestjs-postgres', ['postgres'], { include: ['test/libraries/nestjs/*.test.ts'] }),
   onServers('rabbitmq', ['postgres', 'rabbitmq'], { include: ['test/rabbitmq/**/*.test.ts'] }),
   onServers('pgbouncer', ['postgres', 'pgbouncer-program'], { include: ['test/pgbouncer/**/*.test.ts'] }),

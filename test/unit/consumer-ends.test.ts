@@ -178,7 +178,8 @@ test('C24 a logger whose methods reject does not end the process', async () => {
   onTestFinished(() => void process.off('unhandledRejection', listener))
   const source = new MemorySource()
   source.send('a')
-  const reject = () => Promise.reject(new Error('The log is full.'))
+  // Against the type of a logger, as a logger in JavaScript may be.
+  const reject: () => void = (): unknown => Promise.reject(new Error('The log is full.'))
   const events: ConsumerUnderTest['events'] = []
   const consumer = createConsumer({
     ...{ source, name: 'orders' },

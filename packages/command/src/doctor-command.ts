@@ -60,7 +60,8 @@ async function diagnose(options: DoctorOptions): Promise<readonly Finding[]> {
     const findings = [...(await inspection.diagnose(options))]
     if (connected.probeListen !== undefined) findings.push(await connected.probeListen())
     // The traffic can only be checked if the tables exist.
-    if (findings.some(({ check, verdict }) => check === 'revision' && verdict === 'ok')) {
+    const exist = findings.some(({ check, verdict }) => check === 'revision' && verdict === 'ok')
+    if (exist && !findings.some(({ check }) => check === 'dropped')) {
       const traffic = await allowedFindings('traffic', async () => {
         const figures = await inspection.status()
         return [

@@ -19,6 +19,7 @@ export const migrations = new Migrations<Tables>({
   migrations: MIGRATIONS,
   option: 'prefix',
   placeOf: (call, prefix) => tablesOf(call, prefix ?? DEFAULT_PREFIX),
+  startOf: ({ prefix }) => `.${prefix}`,
   nameOf: ({ prefix }) => `'${prefix}…'`,
   async checkServer(run, tables) {
     const { rows } = await run(migrationStatements(tables).version)

@@ -16,6 +16,7 @@ export const migrations = new Migrations<string>({
   migrations: MIGRATIONS,
   option: 'schema',
   placeOf: (call, schema) => quoteSchema(call, schema ?? DEFAULT_SCHEMA),
+  startOf: (schema) => `${schema.slice(1, -1).replaceAll('""', '"')}.`,
   nameOf: (schema) => `in schema ${schema}`,
   async applied(run, schema) {
     const { rows } = await run(migrationStatements(schema).tableExists, [`${schema}.migrations`])

@@ -7,6 +7,7 @@ import {
   type TxboxError,
 } from '@txbox/core'
 import { NETWORK_CODES, propertyOf, reasonOf, withCauses } from '@txbox/core/internal'
+import { namesSeenTable } from './seen-tables.ts'
 
 export interface DatabaseErrors {
   /** Translates an error of the driver to a txbox error. An error that has no txbox class is returned unchanged. */
@@ -50,6 +51,12 @@ const CONFLICT = 'TXBOX_TRANSACTION_CONFLICT'
 /** The maximum number of characters of the server's message that an error message quotes. */
 const QUOTED_CHARACTERS = 300
 
+/** Where the table of migrations is left, or this process has used the tables, they were not forgotten: they were dropped. */
+const GONE =
+  'The tables of txbox are gone: they were created, and something has dropped them since, such as a schema tool of an ORM. ' +
+  'Messages and claims that were in them are lost. Let the tool leave the tables of txbox alone, and create them again with ' +
+  "the SQL of 'npx txbox migrate --print'."
+
 export function conflict(quoted: string): Meaning {
   return {
     type: TransactionConflictError,
@@ -62,6 +69,7 @@ export function conflict(quoted: string): Meaning {
  * @param option how the user passes the right place.
  */
 export function noTables(quoted: string, elsewhere: string, option: string): Meaning {
+  if (namesSeenTable(quoted)) return { type: SchemaError, message: `${quoted}. ${GONE}` }
   return {
     type: SchemaError,
     message:

@@ -3,6 +3,7 @@ import { OptionChecker, pause } from '@txbox/core/internal'
 import { translatingErrors, type DatabaseErrors } from '../errors/database-errors.ts'
 import { CHECK_TIMEOUT_MS } from '../transactions/deadline.ts'
 import type { Engine, SqlResult } from '../transactions/adapters.ts'
+import { tablesSeen } from '../errors/seen-tables.ts'
 import { Resolver, resolverOption } from '../transactions/resolver/resolver.ts'
 
 /** The pause before the next attempt to get a lock that another service holds. */
@@ -39,6 +40,8 @@ interface MigratedDatabase<P> {
   /** The name of the option for the place of the tables. */
   readonly option: 'schema' | 'prefix'
   readonly placeOf: (call: string, option: string | undefined) => P
+  /** Returns the beginning of the names of the tables, as the server writes them in its errors. */
+  readonly startOf: (place: P) => string
   /** Returns the name of a place for error messages. */
   readonly nameOf: (place: P) => string
   /** Absent if each server is supported. */
@@ -153,7 +156,7 @@ export class Migrations<P> {
   /** @throws {SchemaError} when the tables have an earlier revision than the package, or a later one than it can use. */
   assertRevision(applied: ReadonlySet<number>, place: P): void {
     const missing = this.#missingIn(applied, place)
-    if (missing.length === 0) return
+    if (missing.length === 0) return tablesSeen(this.#database.startOf(place))
     throw new SchemaError(
       `The tables ${this.#database.nameOf(place)} lack ${missing.map(({ name }) => name).join(', ')}. Run ` +
         "'npx txbox migrate', or call migrate(db).",

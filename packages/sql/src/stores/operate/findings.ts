@@ -63,6 +63,25 @@ export function listed(
   return { check, verdict, found: prefix + wrong.join(separator), advice }
 }
 
+/** Returns a finding instead of the error that a table does not exist. The table of migrations says that it was created. */
+export async function orDropped(find: () => Promise<readonly Finding[]>): Promise<readonly Finding[]> {
+  try {
+    return await find()
+  } catch (error) {
+    if (!(error instanceof SchemaError)) throw error
+    return [
+      {
+        check: 'dropped',
+        verdict: 'problem',
+        found:
+          'the table of migrations is there, but other tables of txbox are gone: something has dropped them',
+        advice:
+          "Let the schema tool of your ORM leave the tables of txbox alone, and create them again with the SQL of 'npx txbox migrate --print'.",
+      },
+    ]
+  }
+}
+
 /** `check` throws if the revision is wrong, or the server is unsupported. */
 export async function revisionFinding(check: () => Promise<unknown>): Promise<Finding> {
   try {

@@ -10,11 +10,12 @@ import type {
   StatusFigures,
   StuckKey,
 } from '@txbox/core/ports'
+import { SchemaError } from '@txbox/core'
 import { SHARDS, allowedFindings, within } from '@txbox/core/internal'
 import { startOnPool } from '../../transactions/pool-waits.ts'
 import { translatingErrors, type DatabaseErrors } from '../../errors/database-errors.ts'
 import { ALL_SHARDS, shardRow } from '../queue/queue-shards.ts'
-import { revisionFinding } from './findings.ts'
+import { orDropped, revisionFinding } from './findings.ts'
 import type { Row, RowReader } from '../row-reader.ts'
 
 /** Short, because a user waits for the answer or the error. */
@@ -264,7 +265,12 @@ export class SqlInspectionStore<V> implements InspectionStore {
       ),
     ])
     if (revision.some(({ verdict }) => verdict === 'problem')) return [...server, ...revision]
-    const tables = await allowedFindings('tables', () => tableFindings(run, longTransactionMs))
+    const tables = await allowedFindings('tables', () =>
+      orDropped(async () => {
+        await this.lag()
+        return tableFindings(run, longTransactionMs)
+      }),
+    )
     return [...server, ...revision, ...tables]
   }
 
@@ -272,7 +278,15 @@ export class SqlInspectionStore<V> implements InspectionStore {
     const { errors } = this.#database
     const query = (): ReturnType<InspectedDatabase<V>['query']> =>
       this.#database.query(text, values, STATEMENT_TIMEOUT_MS)
-    return (await translatingErrors(errors, doing, query)).rows
+    try {
+      return (await query()).rows
+    } catch (error) {
+      const translated = errors.translate(error, doing)
+      if (!(translated instanceof SchemaError)) throw translated
+      // If the table of migrations is left, the error says that the tables were dropped.
+      await this.#database.checkRevision(STATEMENT_TIMEOUT_MS).catch(() => undefined)
+      throw errors.translate(error, doing)
+    }
   }
 
   async #oldestDue(statement: string): Promise<OldestDue | undefined> {
