@@ -135,7 +135,9 @@ export async function runLibraryPages(project, env) {
 /** Each page has its own folder, whose programs find the libraries in the folder above. */
 function save(project, { name, program, blocks }) {
   mkdirSync(path.join(project, name))
-  for (const { code, file } of [...blocks, ...shared]) {
+  for (const { language, code, file } of [...blocks, ...shared]) {
+    // Settings that a page shows in part.
+    if (language === 'js') continue
     if (file === undefined)
       throw new Error(`${FOLDER}/${name}.md: a program names its file in its first line.`)
     writeFileSync(path.join(project, name, file), code)
