@@ -28,11 +28,13 @@ async function die(id: string, columns: Record<string, string> = {}): Promise<vo
 }
 
 async function narrow(columns: number, ...args: string[]): Promise<string> {
+  // A message that is due, while no relay runs, is a problem.
+  const expected = args[0] === 'doctor' ? 1 : 0
   const { code, stdout, stderr } = await txbox(args, {
     DATABASE_URL: shop.url,
     COLUMNS: String(columns),
   })
-  expect([code, stderr]).toEqual([0, ''])
+  expect([code, stderr]).toEqual([expected, ''])
   return stdout
 }
 

@@ -27,7 +27,7 @@ export function deadLetterMessage(held: HeldDelivery, topic: string, error: unkn
     contentType,
     ...(contentEncoding === undefined ? {} : { contentEncoding }),
     headers: {
-      ...headers,
+      ...textHeaders(headers),
       'txbox-error': explanationOf(error, ERROR_CHARACTERS),
       'txbox-deliveries': String(held.deliveries),
       'txbox-source': held.source,
@@ -36,6 +36,11 @@ export function deadLetterMessage(held: HeldDelivery, topic: string, error: unkn
     createdAt: createdAt(received),
     attempt: 1,
   })
+}
+
+/** A third party's source may hand out headers that are no text. */
+function textHeaders(headers: Headers | undefined): Headers {
+  return Object.fromEntries(Object.entries(headers ?? {}).filter(([, value]) => typeof value === 'string'))
 }
 
 /**

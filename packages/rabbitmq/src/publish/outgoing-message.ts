@@ -100,7 +100,13 @@ function checkHeaders(id: string, headers: OutboxMessage['headers']): void {
   }
   for (const name in headers) {
     if (!name.isWellFormed()) throw notUnicode(id, `its header '${oneLine(name)}' has a name that contains`)
-    if (!headers[name]!.isWellFormed()) {
+    const value: unknown = headers[name]
+    if (typeof value !== 'string') {
+      throw new PermanentError(
+        `Message ${oneLine(id)} has a header '${oneLine(name)}' whose value is no text. Make the value a string.`,
+      )
+    }
+    if (!value.isWellFormed()) {
       throw notUnicode(id, `its header '${oneLine(name)}' has a value that contains`)
     }
   }
