@@ -165,8 +165,8 @@ describe.each(STATISTICS)('a queue with many messages behind a thousand blocked 
 
   test('Q12 dead letters of a queue are found by their index', async () => {
     const any = [null, 'orders', null, null, null, null]
-    expect(await examined(letters.list, [...any, 20])).toBeLessThanOrEqual(30)
-    expect(await examined(letters.redrive, [...any, 20, 'me'])).toBeLessThanOrEqual(60)
+    expect(await examined(letters.list, [...any, 20, null])).toBeLessThanOrEqual(30)
+    expect(await examined(letters.redrive, [...any, 20, null, 'me'])).toBeLessThanOrEqual(60)
   })
 })
 

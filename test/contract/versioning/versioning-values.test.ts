@@ -187,7 +187,10 @@ for (const kind of kindsOfTier(target)) {
         detached.updateVersioned(root.db as never, 'things', options),
         detached.updateMerged(root.db, 'things', { where: { id }, merge: () => ({ mood: 'written' }) }),
       ])
-        expect(await failureOf(call)).toMatchObject({ code: 'TXBOX_NOT_IN_TRANSACTION' })
+        // A library that txbox only knows by its transactions has no root.
+        expect(await failureOf(call)).toMatchObject({
+          code: expect.stringMatching(/^TXBOX_(?:NOT_IN|UNSUPPORTED)_TRANSACTION$/) as string,
+        })
       const transaction = await root.begin()
       await transaction.commit()
       expect(
