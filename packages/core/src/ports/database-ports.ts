@@ -5,11 +5,13 @@ import type { InboxStore } from './inbox-store.ts'
 import type { InspectionStore } from './inspection-store.ts'
 import type { Loss } from '../errors/lost-connection.ts'
 import type { LeaseStore } from './lease-store.ts'
+import type { LocalStore } from './local-store.ts'
 import type { OutboxStore } from './outbox-store.ts'
 import type { QueueSender, QueueStore } from './queue-store.ts'
 import type { RelayStore } from './relay-store.ts'
 import type { RowStore } from './row-store.ts'
 import type { Session } from './session.ts'
+import type { SubscriptionStore } from './subscription-store.ts'
 import type { Sleeper, WakeUps } from './wake-ups.ts'
 import type { VersionBufferStore } from './version-buffer-store.ts'
 
@@ -95,6 +97,12 @@ export interface ConnectedPorts extends DatabasePorts {
    * and one of a receive without an `attempt`, which waits for no lock, within `receiveTimeoutMs`.
    */
   queue(options: { readonly statementTimeoutMs: number; readonly receiveTimeoutMs?: number }): QueueStore
+  /**
+   * Returns the store of the local consumers. A statement outside of the transactions of handlers that has no answer within
+   * `statementTimeoutMs` counts as failed.
+   */
+  local?(options: { readonly statementTimeoutMs: number }): LocalStore
+  subscriptions?(): SubscriptionStore
   garbage(): GarbageStore
   inspection(): InspectionStore
   /** Listens for new messages. Absent when the database cannot notify, or has no connection to listen on. */

@@ -28,7 +28,17 @@ export type {
   StuckKey,
 } from './inspection-store.ts'
 export type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from './lease-store.ts'
-export type { MessageToStore, OutboxStore, EncodedMessage } from './outbox-store.ts'
+export type {
+  LocalMessage,
+  LocalRead,
+  LocalRefusal,
+  LocalRow,
+  LocalSettlement,
+  LocalShard,
+  LocalStore,
+  LocalWork,
+} from './local-store.ts'
+export type { EncodedMessage, MessageToStore, OutboxStore, Subscribers } from './outbox-store.ts'
 export type {
   Giveback,
   QueueReceipt,
@@ -59,6 +69,7 @@ export type {
   UserRow,
   VersionRange,
 } from './row-store.ts'
+export type { Subscription, SubscriptionStore } from './subscription-store.ts'
 export type {
   ChainPosition,
   DeadChange,

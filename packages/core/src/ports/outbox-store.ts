@@ -5,7 +5,8 @@ export interface EncodedMessage {
   readonly id: string
   /** 0 to SHARDS − 1. */
   readonly shard: number
-  readonly topic: string
+  /** `undefined` if the message has only local consumers. */
+  readonly topic: string | undefined
   readonly key: string | undefined
   readonly type: string | undefined
   readonly contentType: string
@@ -31,12 +32,34 @@ export interface MessageToStore extends EncodedMessage {
  * transaction ends, so that the numbers of a key are in the order of the commits. The keys of one call are locked in
  * one order. Only callers with `lockKeys` wait for one another. Scheduled messages lock no key.
  *
+ * With `subscribers`, each message is stored once in `outbox` if it has a topic, and once in `local_outbox` for each local consumer
+ * that subscribes to its type (with `deliverAt` in `parked` and `local_parked`), with the same id, by message, then by consumer. If
+ * a message has neither a topic nor a subscriber, nothing of the call is stored, and the transaction can still be used. With
+ * `lockKeys` the locks of all messages are taken by a statement of their own, and the subscriptions are read by a later one.
+ * Without `subscribers`, each message must have a topic.
+ *
  * @throws {NotInTransactionError} outside a transaction; nothing was written.
+ * @throws {InvalidMessageError} when a message has neither a topic nor a subscriber, unless `unrouted` is `'ignore'`. Names its
+ *   type and the known ones.
  */
 export interface OutboxStore {
   append(
     session: Session,
     messages: readonly MessageToStore[],
-    options?: { readonly notify?: boolean; readonly lockKeys?: boolean },
+    options?: {
+      readonly notify?: boolean
+      readonly lockKeys?: boolean
+      readonly subscribers?: Subscribers | undefined
+    },
   ): Promise<void>
+}
+
+/** Which local consumers get a message. */
+export interface Subscribers {
+  /** The consumers of each type, as the outbox was created with them. */
+  readonly given: ReadonlyMap<string, readonly string[]>
+  /** Whether the rows of the table `subscriptions` count as well. The INSERT reads them itself. */
+  readonly registered: boolean
+  /** What happens with a message that has neither a topic nor a subscriber: it is refused, or it is not stored. */
+  readonly unrouted: 'refuse' | 'ignore'
 }

@@ -18,6 +18,7 @@ export interface QueueReceipt {
 
 /** A message that `receive` hands out. The topic is the name of the queue. */
 export interface QueueMessage extends EncodedMessage, QueueReceipt {
+  readonly topic: string
   /** The number of receives, including this one. Receives that were given back with `counted: false` are not included. */
   readonly receives: number
   /** The time of `send`, by the database's clock. */

@@ -2,6 +2,7 @@ import type { Lease } from './lease-store.ts'
 import type { EncodedMessage } from './outbox-store.ts'
 
 export interface BacklogMessage extends EncodedMessage {
+  readonly topic: string
   /** The number of the message in its shard's outbox, or its place among the parked messages. Exact beyond 2^53. */
   readonly seq: bigint
   /**

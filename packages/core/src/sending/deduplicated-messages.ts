@@ -38,7 +38,8 @@ export class DeduplicatedMessages {
   ): readonly DeduplicatedSend[] {
     return stored.map((message, index) => {
       refuseHeader(this.#history.where, message.headers)
-      const { topic, key, payload } = message
+      // No topic is empty, so messages without a topic have a scope of their own.
+      const { topic = '', key, payload } = message
       const { deduplicationId } = messages[index]!
       const identity = sendIdentity(this.#history, this.#rules, { topic, key, deduplicationId }, payload)
       const headers = { ...message.headers, [DEDUPLICATION_HEADER]: identity.id }

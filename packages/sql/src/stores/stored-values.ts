@@ -6,7 +6,7 @@ export function storedValues(message: EncodedMessage): readonly (string | number
   return [
     message.shard,
     message.id,
-    message.topic,
+    message.topic ?? null,
     message.key ?? null,
     message.type ?? null,
     message.contentType,

@@ -1,0 +1,24 @@
+import type { Delivery, Session } from '@txbox/core'
+
+/** A delivery to a local consumer, whose removal is part of the handler's transaction. */
+export interface LocalDelivery<P = unknown> extends Delivery<P> {
+  /**
+   * Locks the message: the first statement of the handler's transaction, which may be sent together with BEGIN. Messages that are
+   * locked in the same tick and transaction are locked by one statement for each shard.
+   *
+   * @returns whether the message is locked. Otherwise the handler must not be called, and the transaction must not call
+   *   `removeInSession` for it.
+   */
+  lockInSession(session: Session): Promise<boolean>
+  /**
+   * Removes the message: the last statement of the handler's transaction. Messages that are removed in the same tick are removed by
+   * one statement for each shard.
+   *
+   * @throws {TransactionAbortedError} when the message was not removed: the transaction must roll back.
+   */
+  removeInSession(session: Session): Promise<void>
+  /** Ends the delivery without a settlement, because the message could not be locked. Its key is looked at again within a second. */
+  skip(): void
+  /** Called after the handler's transaction has committed. */
+  committed(): void
+}
