@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { Lease, LeaseStore } from '@txbox/core/ports'
-import type { HeldShard } from '../../packages/relay/src/leases/held-shard.ts'
-import { LeaseKeeper } from '../../packages/relay/src/leases/lease-keeper.ts'
-import { trustFrom, type Clock } from '../../packages/relay/src/leases/lease-trust.ts'
+import type { HeldShard } from '../../packages/core/src/leases/held-shard.ts'
+import { LeaseKeeper } from '../../packages/core/src/leases/lease-keeper.ts'
+import { trustFrom, type Clock } from '../../packages/core/src/leases/lease-trust.ts'
 
 const LEASE_MS = 1000
 

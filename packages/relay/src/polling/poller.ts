@@ -1,10 +1,7 @@
 import { exponentialBackoff } from '@txbox/core'
 import type { RelayStore } from '@txbox/core/ports'
-import { pause } from '@txbox/core/internal'
-import type { HeldShard } from '../leases/held-shard.ts'
-import type { LeaseKeeper } from '../leases/lease-keeper.ts'
+import { pause, type HeldShard, type LeaseKeeper, type PollPace } from '@txbox/core/internal'
 import type { EmptyShards } from './empty-shards.ts'
-import type { PollPace } from './poll-pace.ts'
 
 const DATABASE_PAUSES = exponentialBackoff({ minMs: 100, maxMs: 5000, attempts: 1000 })
 

@@ -1,6 +1,5 @@
 import { isTxboxError, type Publisher } from '@txbox/core'
-import { SHARDS } from '@txbox/core/internal'
-import type { HeldShard } from '../leases/held-shard.ts'
+import { SHARDS, type HeldShard } from '@txbox/core/internal'
 import type { PollerSettings, ShardLanes } from '../polling/poller.ts'
 import { GrowingPause } from './growing-pause.ts'
 import type { ShardTurns } from './shard-turns.ts'
