@@ -30,6 +30,8 @@ import { localInspectionStatements } from '../../packages/postgres/src/operate/l
 import { removalStatements } from '../../packages/postgres/src/operate/removal-statements.ts'
 import { leaseStatements } from '../../packages/postgres/src/relay/lease-statements.ts'
 import { listenStatements } from '../../packages/postgres/src/listen/listen-statements.ts'
+import { localParkedStatements } from '../../packages/postgres/src/local/local-parked-statements.ts'
+import { localStatements } from '../../packages/postgres/src/local/local-statements.ts'
 import { migrationStatements } from '../../packages/postgres/src/tables/migration-statements.ts'
 import { MIGRATIONS } from '../../packages/postgres/src/tables/migrations.gen.ts'
 import { outboxStatements } from '../../packages/postgres/src/outbox/outbox-statements.ts'
@@ -42,6 +44,7 @@ import { queueReceiveStatements } from '../../packages/postgres/src/queue/queue-
 import { queueStatements } from '../../packages/postgres/src/queue/queue-statements.ts'
 import { relayStatements } from '../../packages/postgres/src/relay/relay-statements.ts'
 import { sessionStatements } from '../../packages/postgres/src/connection/session-statements.ts'
+import { subscriptionStatements } from '../../packages/postgres/src/local/subscription-statements.ts'
 import { versionBufferStatements } from '../../packages/postgres/src/versions/version-buffer-statements.ts'
 import { hiddenStatements } from '../../packages/sql/src/transactions/drivers/hidden-statements.ts'
 import { mysql2Statements } from '../../packages/sql/src/transactions/drivers/mysql2-statements.ts'
@@ -61,6 +64,9 @@ const databases: Record<string, (where: string) => Areas> = {
       outbox: outboxStatements(schema),
       relay: relayStatements(schema),
       parked: parkedStatements(schema),
+      local: localStatements(schema),
+      'local-parked': localParkedStatements(schema),
+      subscription: subscriptionStatements(schema),
       queue: queueStatements(schema),
       'queue-receive': queueReceiveStatements(schema),
       'dead-letter': deadLetterStatements(schema),
@@ -132,6 +138,7 @@ const ROOMS: Readonly<Record<string, string>> = {
   lease: 'relay',
   'local-dead-letter': 'operate',
   'local-inspection': 'operate',
+  'local-parked': 'local',
   'lock-wait': 'inbox',
   migration: 'tables',
   'own-transaction': 'connection',
@@ -143,6 +150,7 @@ const ROOMS: Readonly<Record<string, string>> = {
   removal: 'operate',
   savepoint: 'connection',
   session: 'connection',
+  subscription: 'local',
   'short-transaction': 'connection',
   'time-limit': 'connection',
   transaction: 'connection',
@@ -279,7 +287,7 @@ describe.each(Object.keys(databases))('%s', (database) => {
       // A question about the server itself names no table of txbox.
       if (!/\b(from|into|update|join)\b/i.test(text)) continue
       if (
-        /\/(inspection\.|listen\.|migration\.|relay\.(on-)?server\.)/.test(name) &&
+        /\/(inspection\.|listen\.|migration\.|outbox\.lock-keys\.|relay\.(on-)?server\.)/.test(name) &&
         !text.includes('Else where')
       )
         continue
