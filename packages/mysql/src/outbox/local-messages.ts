@@ -54,7 +54,7 @@ export class LocalMessages {
     const subscribers = this.#subscribersOf(messages)
     return {
       messages,
-      insert: (rows, ofRows) => insert(rows, subscribers, this.#routed(ofRows)),
+      insert: (rows, ofRows) => insert(rows, subscribers, this.#conditions(ofRows)),
       rowOf,
       takeBack,
       separator: '\nunion all ',
@@ -88,11 +88,10 @@ export class LocalMessages {
     return [fill(registeredSubscribers, [types.map((type) => Buffer.from(type))]), ...given]
   }
 
-  #routed(messages: readonly MessageToStore[]): string {
+  #conditions(messages: readonly MessageToStore[]): readonly string[] {
     const types = this.#mustBeRouted(messages)
-    return types.length === 0
-      ? ''
-      : fill(this.#sql.routed, [types.map((type) => Buffer.from(type)), types.length])
+    if (types.length === 0) return []
+    return [fill(this.#sql.routed, [types.map((type) => Buffer.from(type)), types.length])]
   }
 
   /** The types that must have a registered subscriber. */

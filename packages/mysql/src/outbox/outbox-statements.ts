@@ -83,26 +83,26 @@ for update`,
      * At READ COMMITTED the subscriptions are those of this moment; at REPEATABLE READ too, and they are locked.
      *
      * @param subscribers pairs of type and consumer, as queries.
-     * @param routed the condition under which anything is stored; empty: none.
+     * @param conditions the conditions under which anything is stored.
      */
-    appendLocal: (messages: readonly string[], subscribers: readonly string[], routed: string) => `
+    appendLocal: (messages: readonly string[], subscribers: readonly string[], conditions: readonly string[]) => `
 insert into ${localOutbox}
   (consumer, shard, id, topic, \`key\`, type, content_type, headers, correlation_id, payload, created_at)
 select s.consumer, m.shard, m.id, m.topic, m.\`key\`, m.type, m.content_type, m.headers, m.correlation_id, m.payload,
   utc_timestamp(6)
-${eachSubscriber(messages, subscribers)}${routed}
+${eachSubscriber(messages, subscribers)}${conditions.join('')}
 order by m.n, s.consumer`,
 
     /** One message of `appendLocal`, by its place in the call. */
     localMessage: `select ? as n, ${NAMED_COLUMNS}`,
 
     /** Like `appendLocal`, for scheduled messages. They are not part of the order of a key. */
-    scheduleLocal: (messages: readonly string[], subscribers: readonly string[], routed: string) => `
+    scheduleLocal: (messages: readonly string[], subscribers: readonly string[], conditions: readonly string[]) => `
 insert into ${localParked}
   (consumer, shard, id, topic, \`key\`, type, content_type, headers, correlation_id, payload, created_at, deliver_at, due_at)
 select s.consumer, m.shard, cast(m.id as binary), m.topic, m.\`key\`, m.type, m.content_type, m.headers, m.correlation_id, m.payload,
   utc_timestamp(6), '1970-01-01' + interval m.at_ms * 1000 microsecond, '1970-01-01' + interval m.at_ms * 1000 microsecond
-${eachSubscriber(messages, subscribers)}${routed}
+${eachSubscriber(messages, subscribers)}${conditions.join('')}
 order by m.n, s.consumer`,
 
     scheduledLocalMessage: `select ? as n, ${NAMED_COLUMNS}, ? as at_ms`,
