@@ -1,7 +1,6 @@
 import type { Lease } from './lease-store.ts'
 import type { BacklogMessage, BacklogRow, ReadLimits, Refusal } from './relay-store.ts'
 import type { Session } from './session.ts'
-import type { IsolationLevel } from './transact-options.ts'
 
 /** One shard of one local consumer. */
 export interface LocalShard {
@@ -69,11 +68,6 @@ export interface LocalWork extends LocalShard {
 export interface LocalStore {
   /** See `RelayStore.generation`. */
   readonly generation: number
-  /**
-   * The isolation level for the transactions of handlers, unless the user has chosen another one. `undefined`: the server's. On
-   * MySQL and MariaDB, a row that `lock` does not find would leave a lock on a gap at REPEATABLE READ until the handler ends.
-   */
-  readonly isolation?: IsolationLevel | undefined
   /** Returns the given shards that have rows. One statement, whatever their number; its cost does not depend on the backlog. */
   work(shards: readonly LocalShard[]): Promise<readonly LocalWork[]>
   /**

@@ -42,7 +42,6 @@ const KINDS: readonly Kind[] = ['waiting', 'parked']
 
 /** The tables of local consumers on MySQL and MariaDB. {@link LocalStore} documents the methods. */
 export class MysqlLocalStore implements LocalStore {
-  readonly isolation = 'read committed'
   readonly #source: MysqlStatementRoot
   readonly #sql: () => Promise<ReturnType<typeof localStatements>>
   readonly #parked: ReturnType<typeof localParkedStatements>
