@@ -33,6 +33,8 @@ import { inboxStatements } from '../../packages/postgres/src/inbox/inbox-stateme
 import { inspectionStatements } from '../../packages/postgres/src/operate/inspection-statements.ts'
 import { leaseStatements } from '../../packages/postgres/src/relay/lease-statements.ts'
 import { listenStatements } from '../../packages/postgres/src/listen/listen-statements.ts'
+import { localParkedStatements } from '../../packages/postgres/src/local/local-parked-statements.ts'
+import { localStatements } from '../../packages/postgres/src/local/local-statements.ts'
 import { migrationStatements } from '../../packages/postgres/src/tables/migration-statements.ts'
 import { MIGRATIONS } from '../../packages/postgres/src/tables/migrations.gen.ts'
 import { outboxStatements } from '../../packages/postgres/src/outbox/outbox-statements.ts'
@@ -45,6 +47,7 @@ import { queueReceiveStatements } from '../../packages/postgres/src/queue/queue-
 import { queueStatements } from '../../packages/postgres/src/queue/queue-statements.ts'
 import { relayStatements } from '../../packages/postgres/src/relay/relay-statements.ts'
 import { sessionStatements } from '../../packages/postgres/src/connection/session-statements.ts'
+import { subscriptionStatements } from '../../packages/postgres/src/local/subscription-statements.ts'
 import { versionBufferStatements } from '../../packages/postgres/src/versions/version-buffer-statements.ts'
 import { hiddenStatements } from '../../packages/sql/src/transactions/drivers/hidden-statements.ts'
 import { mysql2Statements } from '../../packages/sql/src/transactions/drivers/mysql2-statements.ts'
@@ -64,6 +67,9 @@ const databases: Record<string, (where: string) => Areas> = {
       outbox: outboxStatements(schema),
       relay: relayStatements(schema),
       parked: parkedStatements(schema),
+      local: localStatements(schema),
+      'local-parked': localParkedStatements(schema),
+      subscription: subscriptionStatements(schema),
       queue: queueStatements(schema),
       'queue-receive': queueReceiveStatements(schema),
       'dead-letter': deadLetterStatements(schema),
