@@ -9,6 +9,8 @@ import * as mysqlInspection from '../../packages/mysql/src/operate/inspection-st
 import * as mysqlLocalInspection from '../../packages/mysql/src/operate/local-inspection-statements.ts'
 import * as mysqlRemoval from '../../packages/mysql/src/operate/removal-statements.ts'
 import * as mysqlLease from '../../packages/mysql/src/relay/lease-statements.ts'
+import * as mysqlLocal from '../../packages/mysql/src/local/local-statements.ts'
+import * as mysqlLocalParked from '../../packages/mysql/src/local/local-parked-statements.ts'
 import { lockWaitStatements } from '../../packages/mysql/src/inbox/lock-wait-statements.ts'
 import * as mysqlMigration from '../../packages/mysql/src/tables/migration-statements.ts'
 import * as mysqlOutbox from '../../packages/mysql/src/outbox/outbox-statements.ts'
@@ -20,7 +22,12 @@ import * as mysqlQueue from '../../packages/mysql/src/queue/queue-statements.ts'
 import * as mysqlRelay from '../../packages/mysql/src/relay/relay-statements.ts'
 import * as mysqlSession from '../../packages/mysql/src/connection/session-statements.ts'
 import { shortTransactionStatements } from '../../packages/mysql/src/connection/short-transaction-statements.ts'
-import { withTimeLimit, withoutRowLimit } from '../../packages/mysql/src/connection/time-limit-statements.ts'
+import { subscriptionStatements as mysqlSubscriptions } from '../../packages/mysql/src/local/subscription-statements.ts'
+import {
+  withTimeLimit,
+  withoutRowLimit,
+  withoutSafeUpdates,
+} from '../../packages/mysql/src/connection/time-limit-statements.ts'
 import * as mysqlVersions from '../../packages/mysql/src/versions/version-buffer-statements.ts'
 import { deadLetterStatements } from '../../packages/postgres/src/operate/dead-letter-statements.ts'
 import { garbageStatements } from '../../packages/postgres/src/operate/garbage-statements.ts'
@@ -101,6 +108,9 @@ function onMysql(where: string, engine: 'mysql' | 'mariadb'): Areas {
     outbox: mysqlOutbox.outboxStatements(tables),
     relay: mysqlRelay.relayStatements(tables, engine),
     parked: mysqlParked.parkedStatements(tables),
+    local: mysqlLocal.localStatements(tables, engine),
+    'local-parked': mysqlLocalParked.localParkedStatements(tables),
+    subscription: mysqlSubscriptions(tables),
     queue: mysqlQueue.queueStatements(tables),
     'queue-receive': mysqlQueueReceive.queueReceiveStatements(tables, engine),
     'queue-attempt': mysqlQueueAttempt.queueAttemptStatements(tables),
@@ -125,6 +135,7 @@ function onMysql(where: string, engine: 'mysql' | 'mariadb'): Areas {
       read: withTimeLimit(leases.holders, engine, 5000),
       write: withTimeLimit(leases.sweep, engine, 5000),
       unlimited: withoutRowLimit(leases.holders, engine),
+      unlimitedWrite: withoutSafeUpdates(leases.sweep, engine),
     },
   }
 }
@@ -169,7 +180,13 @@ const PARTS: Record<string, readonly unknown[]> = {
   'lock-wait.within': ['select 1', 0],
   'outbox.append': [['appendRow', 'appendRow']],
   'outbox.appendLocked': [['appendLockedRow', 'appendRow']],
+  'outbox.appendLocal': [['localMessage', 'localMessage'], ['registeredSubscribers', 'givenSubscriber'], ['routed']],
   'outbox.schedule': [['scheduleRow']],
+  'outbox.scheduleLocal': [['scheduledLocalMessage'], ['givenSubscriber'], []],
+  'local-parked.nextOfAll': [['next', 'next']],
+  'local-parked.readAllOnward': [['readOnward', 'readOnward']],
+  'local-parked.blockedOfAll': [['blocked', 'blocked']],
+  'subscription.add': [['addRow', 'addRow']],
   'lease.seed': [['seedRow', 'seedRow']],
   'lease.renew': [['heldRow', 'heldRow']],
   'lease.held': [['heldRow', 'heldRow']],

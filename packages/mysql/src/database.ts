@@ -38,6 +38,8 @@ import { DEFAULT_PREFIX, tablesOf, type Tables } from './connection/identifiers.
 import { MysqlInboxStore } from './inbox/inbox-store.ts'
 import { inspectionStore } from './operate/inspection-store.ts'
 import { MysqlLeaseStore } from './relay/lease-store.ts'
+import { MysqlLocalStore } from './local/local-store.ts'
+import { MysqlSubscriptionStore } from './local/subscription-store.ts'
 import { migrationStatements } from './tables/migration-statements.ts'
 import { MysqlOutboxStore } from './outbox/outbox-store.ts'
 import { MysqlQueueSender } from './queue/queue-sender.ts'
@@ -215,6 +217,8 @@ function connectedPorts(
       queue: ({ statementTimeoutMs, receiveTimeoutMs = statementTimeoutMs }) =>
         new MysqlQueueStore(tables, sourceOf(statementTimeoutMs), sourceOf(receiveTimeoutMs)),
       removals: () => removalStore(tables, sourceOf(GARBAGE_TIMEOUT_MS)),
+      local: ({ statementTimeoutMs }) => new MysqlLocalStore(tables, sourceOf(statementTimeoutMs)),
+      subscriptions: () => new MysqlSubscriptionStore(tables, sourceOf(CHECK_TIMEOUT_MS)),
       garbage: () => garbageStore(tables, sourceOf(GARBAGE_TIMEOUT_MS)),
       leases({ statementTimeoutMs = LEASE_TIMEOUT_MS } = {}) {
         assertTwoConnections(root, db, 'Set connectionLimit: 6.')
