@@ -190,6 +190,7 @@ function connectedPorts(
       await translatingErrors(errors, CHECKING, () => checkRevision(run, schema))
     },
     useConnections: (part, connections) => useConnections(db, root.maxConnections(db), part, connections),
+    maxConnections: () => root.maxConnections(db),
     relay: ({ statementTimeoutMs }) => new PostgresRelayStore(schema, sourceOf(statementTimeoutMs)),
     deadLetters: ({ statementTimeoutMs, queue }) =>
       deadLetterStore(schema, sourceOf(statementTimeoutMs), queue),
