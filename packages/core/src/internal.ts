@@ -24,6 +24,12 @@ export {
 export { explanationOf } from './errors/explanation-of.ts'
 export { isFullDisk } from './errors/full-disk-errors.ts'
 export { LONGEST_TIMER_MS } from './time/durations.ts'
+export { HeldShard } from './leases/held-shard.ts'
+export { LeaseKeeper } from './leases/lease-keeper.ts'
+export { LeaseGroup, type LeaseGroupEvents } from './leases/lease-group.ts'
+export { LOCAL_LEASES, RELAY_LEASES, type LeaseNames } from './leases/lease-names.ts'
+export { systemClock, trustFrom, type Clock, type Trust } from './leases/lease-trust.ts'
+export { PollPace } from './leases/poll-pace.ts'
 export { decodeHeaders, encodeMessages, shardOf, type SendingCall } from './sending/encode-messages.ts'
 export { EventListeners } from './events/event-listeners.ts'
 export { idempotencyKey, inboxKey, type InboxKey } from './messages/keys.ts'
@@ -47,6 +53,14 @@ export { readOnlyPart } from './errors/read-only-errors.ts'
 export { RepeatedTrouble } from './events/repeated-trouble.ts'
 export { identityOf, isSqlTransaction } from './database/sql-transaction.ts'
 export { SHARDS } from './sending/shards.ts'
+export {
+  LISTED_TYPES,
+  LOCAL_CONSUMER_NAME,
+  givenConsumers,
+  isLocalConsumerName,
+  subscribersOption,
+  unroutedError,
+} from './sending/subscribers.ts'
 export { Turns, TurnsByObject } from './time/turns.ts'
 export { unanswered } from './errors/unanswered.ts'
 export { unlessAborted } from './time/unless-aborted.ts'

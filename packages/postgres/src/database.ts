@@ -39,6 +39,8 @@ import { DEFAULT_SCHEMA, channelOf, queueChannelOf, quoteSchema } from './connec
 import { PostgresInboxStore } from './inbox/inbox-store.ts'
 import { inspectionStore } from './operate/inspection-store.ts'
 import { PostgresLeaseStore } from './relay/lease-store.ts'
+import { PostgresLocalStore } from './local/local-store.ts'
+import { PostgresSubscriptionStore } from './local/subscription-store.ts'
 import { NotificationListener } from './listen/notification-listener.ts'
 import { PostgresOutboxStore } from './outbox/outbox-store.ts'
 import { PostgresQueueSender } from './queue/queue-sender.ts'
@@ -197,6 +199,8 @@ function connectedPorts(
     inspection: () => inspectionStore(schema, root, db),
     queue: ({ statementTimeoutMs, receiveTimeoutMs = statementTimeoutMs }) =>
       new PostgresQueueStore(schema, sourceOf(statementTimeoutMs), sourceOf(receiveTimeoutMs)),
+    local: ({ statementTimeoutMs }) => new PostgresLocalStore(schema, sourceOf(statementTimeoutMs)),
+    subscriptions: () => new PostgresSubscriptionStore(schema, sourceOf(CHECK_TIMEOUT_MS)),
     garbage: () => garbageStore(schema, sourceOf(GARBAGE_TIMEOUT_MS)),
     ...(connect !== undefined && {
       listen: (sleeper: Sleeper) =>

@@ -1,4 +1,4 @@
-import { pause } from '@txbox/core/internal'
+import { pause } from '../time/pause.ts'
 
 /** The minimum time between two polls that notifications trigger: one poll sees all messages that arrive in between. */
 const NOTIFIED_POLL_MS = 2

@@ -1,4 +1,4 @@
-import type { Lease, LeaseStore } from '@txbox/core/ports'
+import type { Lease, LeaseStore } from '../ports/lease-store.ts'
 
 /**
  * Releases leases. Leases that could not be released because the database was unavailable are released with the next

@@ -1,4 +1,4 @@
-import { SHARDS } from '@txbox/core/internal'
+import { SHARDS } from '../sending/shards.ts'
 
 /**
  * The shards that one relay holds are an even share of all shards, and besides these, shards that no other relay takes:

@@ -1,4 +1,4 @@
-import type { Lease } from '@txbox/core/ports'
+import type { Lease } from '../ports/lease-store.ts'
 import type { Trust } from './lease-trust.ts'
 
 /** A shard whose lease this relay holds, and what this relay is doing with the shard. */
