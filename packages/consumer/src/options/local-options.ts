@@ -34,14 +34,14 @@ export type LocalBatchHandler<Tx, P = unknown> = (
 export type LocalHandlers<Tx, Payloads> = {
   readonly [Type in keyof Payloads]:
     | LocalHandler<Tx, Payloads[Type]>
-    | AtLeastOnce<LocalInboxMessage<Payloads[Type]>, ConsumerContext>
+    | AtLeastOnce<LocalInboxMessage<Payloads[Type]>>
 }
 
 /** The handlers of a local consumer with `batch`, by the type of the messages. */
 export type LocalBatchHandlers<Tx, Payloads> = {
   readonly [Type in keyof Payloads]:
     | LocalBatchHandler<Tx, Payloads[Type]>
-    | AtLeastOnce<readonly LocalInboxMessage<Payloads[Type]>[], readonly ConsumerContext[]>
+    | AtLeastOnce<readonly LocalInboxMessage<Payloads[Type]>[]>
 }
 
 /** The options of every local consumer. */

@@ -23,6 +23,8 @@ const MAX_PREFETCH = 65_535
 /** Visible ASCII: the name is part of the names of leases. A leading `@` is left for names of txbox. */
 const CONSUMER_NAME = /^(?!@)[!-~]+$/
 
+const ISOLATION_LEVELS: readonly IsolationLevel[] = ['read committed', 'repeatable read']
+
 /** The local retries that `RetryLaterError` may ask for, as createConsumer has them by default. */
 const LOCAL_RETRIES = { localRetries: 10, localDelayMs: 50 } as const
 
@@ -166,7 +168,7 @@ function pollOption(interval: unknown): LocalSettings['pollMs'] {
 function isolationOption(check: OptionChecker, options: object, database: unknown): IsolationLevel | undefined {
   const given = propertyOf(options, 'isolationLevel')
   if (given !== undefined) {
-    return check.oneOf('isolationLevel', ['read committed', 'repeatable read'], 'read committed')
+    return check.oneOf<IsolationLevel>('isolationLevel', ISOLATION_LEVELS, 'read committed')
   }
   return propertyOf(database, 'engine') === 'postgres' ? undefined : 'read committed'
 }
