@@ -9,6 +9,8 @@ export interface LocalInboxMessage<P = unknown> extends InboxMessage<P> {
   readonly key: string | undefined
   /** Where a relay publishes the same message; `undefined` if it has only local consumers. */
   readonly topic: string | undefined
+  /** The id of the message whose handler has published this message with its own transaction. */
+  readonly causationId?: string | undefined
 }
 
 /**
