@@ -26,6 +26,8 @@ import { inboxStatements } from '../../packages/postgres/src/inbox/inbox-stateme
 import { inspectionStatements } from '../../packages/postgres/src/operate/inspection-statements.ts'
 import { leaseStatements } from '../../packages/postgres/src/relay/lease-statements.ts'
 import { listenStatements } from '../../packages/postgres/src/listen/listen-statements.ts'
+import { localParkedStatements } from '../../packages/postgres/src/local/local-parked-statements.ts'
+import { localStatements } from '../../packages/postgres/src/local/local-statements.ts'
 import { migrationStatements } from '../../packages/postgres/src/tables/migration-statements.ts'
 import { MIGRATIONS } from '../../packages/postgres/src/tables/migrations.gen.ts'
 import { outboxStatements } from '../../packages/postgres/src/outbox/outbox-statements.ts'
@@ -38,6 +40,7 @@ import { queueReceiveStatements } from '../../packages/postgres/src/queue/queue-
 import { queueStatements } from '../../packages/postgres/src/queue/queue-statements.ts'
 import { relayStatements } from '../../packages/postgres/src/relay/relay-statements.ts'
 import { sessionStatements } from '../../packages/postgres/src/connection/session-statements.ts'
+import { subscriptionStatements } from '../../packages/postgres/src/local/subscription-statements.ts'
 import { versionBufferStatements } from '../../packages/postgres/src/versions/version-buffer-statements.ts'
 import { hiddenStatements } from '../../packages/sql/src/transactions/drivers/hidden-statements.ts'
 import { mysql2Statements } from '../../packages/sql/src/transactions/drivers/mysql2-statements.ts'
@@ -57,6 +60,9 @@ const databases: Record<string, (where: string) => Areas> = {
       outbox: outboxStatements(schema),
       relay: relayStatements(schema),
       parked: parkedStatements(schema),
+      local: localStatements(schema),
+      'local-parked': localParkedStatements(schema),
+      subscription: subscriptionStatements(schema),
       queue: queueStatements(schema),
       'queue-receive': queueReceiveStatements(schema),
       'dead-letter': deadLetterStatements(schema),
@@ -120,6 +126,7 @@ const ROOMS: Readonly<Record<string, string>> = {
   hidden: 'connection',
   inspection: 'operate',
   lease: 'relay',
+  'local-parked': 'local',
   'lock-wait': 'inbox',
   migration: 'tables',
   'own-transaction': 'connection',
@@ -130,6 +137,7 @@ const ROOMS: Readonly<Record<string, string>> = {
   'queue-receive': 'queue',
   savepoint: 'connection',
   session: 'connection',
+  subscription: 'local',
   'short-transaction': 'connection',
   'time-limit': 'connection',
   transaction: 'connection',
@@ -248,7 +256,7 @@ describe.each(Object.keys(databases))('%s', (database) => {
       // A question about the server itself names no table of txbox.
       if (!/\b(from|into|update|join)\b/i.test(text)) continue
       if (
-        /\/(inspection\.|listen\.|migration\.|relay\.(on-)?server\.)/.test(name) &&
+        /\/(inspection\.|listen\.|migration\.|outbox\.lock-keys\.|relay\.(on-)?server\.)/.test(name) &&
         !text.includes('Else where')
       )
         continue
