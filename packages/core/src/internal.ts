@@ -11,7 +11,7 @@ export { CAUSATION_HEADER, causing, type Cause } from './sending/causes-of-messa
 export { createSender } from './sending/create-sender.ts'
 export { copyBytes, copyMessage } from './messages/copy-message.ts'
 export { connectedPortsOf, isConnected, portsOf } from './database/database.ts'
-export { deadLettersOf } from './database/dead-letters.ts'
+export { deadLetterStoreOf, deadLettersOf, whoAmI } from './database/dead-letters.ts'
 export { Deadline } from './time/deadline.ts'
 export {
   DEDUPLICATION_HEADER,
