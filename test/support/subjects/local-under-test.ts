@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto'
 import { onTestFinished } from 'vitest'
 import type { ConsumerContext, ConsumerEvents } from '@txbox/consumer'
 import type { ConnectedDatabase, TransactionHandle } from '@txbox/core'
+import { LocalRows } from './local-rows.ts'
 import { listen, type ConsumerUnderTest } from './consumer-under-test.ts'
 import {
   atLeastOnce,
@@ -16,7 +16,7 @@ import {
   type LocalOutbox,
   type NewLocalMessage,
 } from './local-parts.ts'
-import type { OpenTransaction, Root, Row, Target } from '../engines/target.ts'
+import type { OpenTransaction, Root, Target } from '../engines/target.ts'
 import { until } from '../worlds/until.ts'
 
 /** The type of messages whose type is of no interest to the test. */
@@ -45,15 +45,13 @@ type Event = ConsumerUnderTest['events'][number]
  * A service with local consumers, whose names are its own, so that tests do not see each other's messages. The effect of a
  * handler is a row: the name of the consumer, and the id of the message.
  */
-export class LocalUnderTest {
+export class LocalUnderTest extends LocalRows {
   readonly outbox: LocalOutbox
   readonly deadLetters: LocalDeadLetters
   readonly runs: LocalRun[] = []
   /** Two handlers of one consumer and key at the same time. */
   readonly violations: string[] = []
-  readonly #target: Target
   readonly #root: Root
-  readonly #suffix = randomUUID().slice(0, 8)
   readonly #events = new Map<string, Event[]>()
   readonly #running = new Map<string, string>()
 
@@ -64,7 +62,7 @@ export class LocalUnderTest {
     consumers: readonly string[] | Readonly<Record<string, readonly string[]>> = ['billing'],
     options: object = {},
   ) {
-    this.#target = target
+    super(target)
     this.#root = root
     const byType = Array.isArray(consumers) ? { [MADE]: consumers } : consumers
     const subscriptions = Object.fromEntries(
@@ -75,11 +73,6 @@ export class LocalUnderTest {
     )
     this.outbox = createLocalOutbox({ database: root.database, subscriptions, ...options })
     this.deadLetters = localDeadLetters(root.database as ConnectedDatabase<TransactionHandle>)
-  }
-
-  /** The name of a consumer in the database. */
-  name(consumer = 'billing'): string {
-    return `${consumer}-${this.#suffix}`
   }
 
   /** Publishes each message by a call of its own, all in one transaction. @returns their ids */
@@ -162,7 +155,7 @@ export class LocalUnderTest {
     const handle: LocalBatchHandler = async (tx, messages, contexts) => {
       for (const [n, message] of messages.entries()) {
         this.#note(consumer, message, contexts[n]!)
-        await this.#target.effect(tx, this.#effectOf(consumer, message.id))
+        await this.target.effect(tx, this.effectOf(consumer, message.id))
       }
       return handler(tx, messages, contexts)
     }
@@ -237,32 +230,6 @@ export class LocalUnderTest {
     return this.runs.filter((run) => run.id === id && run.consumer === consumer)
   }
 
-  /** The number of committed effects of a message. */
-  effects(id: string | undefined, consumer = 'billing'): Promise<number> {
-    return this.#target.effects(this.#effectOf(consumer, String(id)))
-  }
-
-  /** The ids of all effects of a consumer, in their order. */
-  async effectsInOrder(consumer = 'billing'): Promise<string[]> {
-    const prefix = `${this.name(consumer)} `
-    const rows = await this.#target.sql('select name from effects where name like ? order by seq', [
-      `${prefix}%`,
-    ])
-    return rows.map(({ name }) => String(name).slice(prefix.length))
-  }
-
-  /** The rows that wait, and the parked ones that are no dead letters. */
-  async left(consumer = 'billing'): Promise<number> {
-    return (
-      (await this.#count('local_outbox', consumer)) +
-      (await this.#count('local_parked', consumer, 'and dead_at is null'))
-    )
-  }
-
-  waiting(consumer = 'billing'): Promise<number> {
-    return this.#count('local_outbox', consumer)
-  }
-
   /** Resolves when a consumer has no messages but dead letters. */
   async settled(consumer = 'billing', limitMs?: number): Promise<void> {
     await until(
@@ -273,79 +240,10 @@ export class LocalUnderTest {
     )
   }
 
-  /** The parked messages, dead letters included. */
-  parked(consumer = 'billing'): Promise<readonly Row[]> {
-    const key = this.#target.engine === 'postgres' ? 'key' : '`key`'
-    const id = this.#target.engine === 'postgres' ? 'id' : 'cast(id as char) as id'
-    return this.sql(
-      `select ${id}, ${key}, attempts, due_at is not null as due, dead_at is not null as dead from ${this.table('local_parked')}
-       where consumer = ? order by place`,
-      consumer,
-    )
-  }
-
-  /** Locks the row of a waiting message, and nothing beside it. */
-  async lockRow(transaction: Pick<OpenTransaction, 'exec'>, id: string | undefined): Promise<void> {
-    const { where, parameters } = await this.#rowOf(id)
-    await transaction.exec(
-      `select 1 from ${this.table('local_outbox')} where ${where} for update`,
-      parameters,
-    )
-  }
-
-  /** Deletes the row of a waiting message in a transaction. */
-  async deleteRow(transaction: Pick<OpenTransaction, 'exec'>, id: string | undefined): Promise<void> {
-    const { where, parameters } = await this.#rowOf(id)
-    await transaction.exec(`delete from ${this.table('local_outbox')} where ${where}`, parameters)
-  }
-
-  /** The row by its primary key: a statement that scans rows would lock all of them on MySQL. */
-  async #rowOf(
-    id: string | undefined,
-    consumer = 'billing',
-  ): Promise<{ readonly where: string; readonly parameters: readonly unknown[] }> {
-    const [row] = await this.#target.sql(
-      `select o.shard, o.seq from ${this.table('local_outbox')} as o where consumer = ? and id = ?`,
-      [this.parameterOf(consumer), id],
-    )
-    if (row === undefined) throw new Error(`No message ${id} waits.`)
-    return {
-      where: 'consumer = ? and shard = ? and seq = ?',
-      parameters: [this.parameterOf(consumer), row['shard'], String(row['seq'])],
-    }
-  }
-
-  table(name: 'local_outbox' | 'local_parked' | 'subscriptions' | 'removals'): string {
-    return this.#target.outboxTable.replace(/outbox$/, name)
-  }
-
-  /** SQL whose only parameter is the name of a consumer. */
-  sql(text: string, consumer = 'billing'): Promise<readonly Row[]> {
-    return this.#target.sql(text, [this.parameterOf(consumer)])
-  }
-
-  /** The name of a consumer as a parameter of SQL. */
-  parameterOf(consumer = 'billing'): string | Buffer {
-    const name = this.name(consumer)
-    return this.#target.engine === 'postgres' ? name : Buffer.from(name)
-  }
-
-  async #count(table: 'local_outbox' | 'local_parked', consumer: string, more = ''): Promise<number> {
-    const [row] = await this.sql(
-      `select count(*) as n from ${this.table(table)} where consumer = ? ${more}`,
-      consumer,
-    )
-    return Number(row?.['n'])
-  }
-
-  #effectOf(consumer: string, id: string): string {
-    return `${this.name(consumer)} ${id}`
-  }
-
   #withEffect(consumer: string, handler: LocalHandler): LocalHandler {
     return (tx, message, context) =>
       this.#recorded(consumer, message, context, async () => {
-        await this.#target.effect(tx, this.#effectOf(consumer, message.id))
+        await this.target.effect(tx, this.effectOf(consumer, message.id))
         return handler(tx, message, context)
       })
   }
