@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
+import { PermanentError } from '@txbox/consumer'
 import { keysOfOneShard } from '../../support/subjects/keys.ts'
 import { LocalUnderTest } from '../../support/subjects/local-under-test.ts'
 import { mainKind, useRoot, useTarget, type Root } from '../../support/engines/target.ts'
@@ -88,6 +89,52 @@ test('L4 a handler that runs while its lease is taken keeps its message and its 
   await subject.settled()
   const effects = await subject.effectsInOrder()
   expect(effects.filter((id) => id !== free)).toEqual(ids)
+  expect(subject.violations).toEqual([])
+})
+
+test('L4 after a take-over, a message that committed late waits for a later one of its key that the former owner still handles', async () => {
+  const subject = new LocalUnderTest(target, root)
+  const gate = new Gate()
+  const late = await root.begin()
+  const first = await subject.publishIn(late, { key: one })
+  const [second] = await subject.publish({ key: one })
+  await subject.start('billing', (_tx, { id }) => (id === second ? gate.pass() : undefined))
+  await gate.reached()
+  const [former] = [...(await owners(subject)).keys()]
+  await subject.start('billing', () => undefined, {}, otherRoot())
+  await passShardOn(subject, former!)
+  await late.commit()
+  const [free] = await subject.publish({ key: other })
+  await until(
+    async () => (await subject.effects(free)) === 1,
+    () => subject.describe(),
+  )
+  await sleep(1500)
+  expect(subject.runsOf(first)).toEqual([])
+  gate.open()
+  await subject.settled()
+  expect((await subject.effectsInOrder()).filter((id) => id !== free)).toEqual([second, first])
+  expect(subject.violations).toEqual([])
+})
+
+test('L4 L5 after a take-over, a redriven message waits for a later one of its key that the former owner still handles', async () => {
+  const subject = new LocalUnderTest(target, root)
+  const gate = new Gate()
+  const [dead, second] = await subject.publish({ key: one }, { key: one })
+  await subject.start('billing', (_tx, { id }) => {
+    if (id === dead) throw new PermanentError('never')
+    return gate.pass()
+  })
+  await gate.reached()
+  const [former] = [...(await owners(subject)).keys()]
+  await subject.start('billing', () => undefined, {}, otherRoot())
+  await passShardOn(subject, former!)
+  expect((await subject.deadLetters.redrive({ ids: [dead!] })).map(({ id }) => id)).toEqual([dead])
+  await sleep(1500)
+  expect(subject.runsOf(dead).length).toBe(1)
+  gate.open()
+  await subject.settled()
+  expect(await subject.effectsInOrder()).toEqual([second, dead])
   expect(subject.violations).toEqual([])
 })
 
