@@ -254,7 +254,7 @@ describe.each(Object.keys(databases))('%s', (database) => {
         continue
       expect(text, name).toContain('Else where')
       expect(text, name).not.toMatch(
-        /\b(from|into|update|join)\s+["`]?(txbox\b|txbox_|(inbox|outbox|leases|parked|queue|redrives|versions|waiting|collections|key_locks|migrations)\b)/i,
+        /\b(from|into|update|join)\s+["`]?(txbox\b|txbox_|(inbox|(local_)?outbox|leases|(local_)?parked|queue|redrives|subscriptions|removals|versions|waiting|collections|key_locks|migrations)\b)/i,
       )
     }
   })

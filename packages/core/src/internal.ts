@@ -54,6 +54,14 @@ export { readOnlyPart } from './errors/read-only-errors.ts'
 export { RepeatedTrouble } from './events/repeated-trouble.ts'
 export { identityOf, isSqlTransaction } from './database/sql-transaction.ts'
 export { SHARDS } from './sending/shards.ts'
+export {
+  LISTED_TYPES,
+  LOCAL_CONSUMER_NAME,
+  givenConsumers,
+  isLocalConsumerName,
+  subscribersOption,
+  unroutedError,
+} from './sending/subscribers.ts'
 export { Turns, TurnsByObject } from './time/turns.ts'
 export { unanswered } from './errors/unanswered.ts'
 export { unlessAborted } from './time/unless-aborted.ts'

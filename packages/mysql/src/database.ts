@@ -207,6 +207,7 @@ function connectedPorts(
         await translatingErrors(errors, CHECKING, ask)
       },
       useConnections: (part, connections) => useConnections(db, root.maxConnections(db), part, connections),
+      maxConnections: () => root.maxConnections(db),
       relay: ({ statementTimeoutMs }) => new MysqlRelayStore(tables, sourceOf(statementTimeoutMs)),
       deadLetters: ({ statementTimeoutMs, queue }) =>
         deadLetterStore(tables, sourceOf(statementTimeoutMs), queue),

@@ -228,7 +228,10 @@ export class Garbage {
     // A failed test may have left a held batch.
     await this.#letGo?.()
     await this.onDelete('nothing')
-    for (const table of ['inbox', 'outbox', 'parked', 'queue', 'redrives', 'leases', 'waiting', 'versions']) {
+    for (const table of [
+      ...['inbox', 'outbox', 'parked', 'queue', 'redrives', 'leases', 'waiting', 'versions'],
+      ...['local_outbox', 'local_parked', 'subscriptions', 'removals'],
+    ]) {
       await this.#target.sql(`delete from ${this.table(table)}`)
     }
   }

@@ -19,7 +19,6 @@ const COPIED_COLUMNS = [
 
 /** All statements on the outbox table that a relay runs. `schema` is quoted. */
 export function relayStatements(schema: string) {
-  const columns = `o.seq::text as seq, o.ctid::text as address, ${messageColumns('o')}`
   const held = heldLease(schema)
   /**
    * Finds the addresses of rows by number and stamp, never by range, because a range would include rows that were
@@ -35,65 +34,9 @@ export function relayStatements(schema: string) {
     select found.ctid
     from held cross join ${found(wanted, '$4')}
   `
-  const server = serverIdentity(schema)
-  // A message is blocked by a parked message of its key. If the shard has parked messages with keys, this takes one
-  // lookup for each message. The ORDER BY is that of the index; without it, the planner may scan all parked messages
-  // for each lookup. The last condition ends the lookup behind the key; a comparison of rows does not before PostgreSQL 18.
-  const blocked = `case
-    when (
-      select true from ${schema}.parked as b
-      where b.order_key is not null and (b.shard, b.order_key) >= ($1::smallint, '') and b.shard <= $1
-      order by b.shard, b.order_key, b.place
-      limit 1
-    )
-    then (
-      select 'true' from ${schema}.parked as p
-      where p.order_key is not null and p.shard = $1::smallint
-        and (p.order_key, p.place) > (o.key, 0) and p.order_key <= o.key
-      order by p.shard, p.order_key, p.place
-      limit 1
-    )
-  end as blocked`
-  // The condition compares whole rows, in the order of the whole key. With o.shard = $1 instead, the planner would read
-  // and sort the whole shard if statistics are missing.
-  const oldest = (from: string): string => `from ${schema}.outbox as o
-where (o.shard, o.seq) >= ($1::smallint, ${from}::bigint) and (o.shard, o.seq) < ($1::smallint + 1, 0)
-order by o.shard, o.seq
-limit $2`
+  const server = serverIdentity(schema, OUTBOX)
   return {
-    /** The identity of this server and these tables, and the last assigned number. */
-    server: `
-select ${server.identity} as server, ${server.last}::text as last`,
-
-    /**
-     * The oldest messages of a shard from the number $4 on; payloads of more than $3 bytes are only measured. Fails on
-     * a server other than $5, and if numbers up to $6 have not been assigned: see `serverIdentity`.
-     */
-    read: `
-select ${columns},
-  ${boundedPayload('o', '$3')},
-  ${blocked}
-${oldest(`$4::bigint + ${server.check('$5::text', '$6::bigint')}`)}`,
-
-    /**
-     * Like `read`, but as a COPY in binary, which saves both sides the conversion to text. COPY has no parameters, so
-     * the values are inserted as literals. The number changes with each read; it is passed by a setting instead, so
-     * that statement statistics have only one entry for each shard.
-     */
-    copy: `set transaction isolation level read committed; set local statement_timeout = $7;
-select pg_catalog.set_config('txbox.read_from', $4, true), pg_catalog.set_config('txbox.server', $5, true),
-  pg_catalog.set_config('txbox.last', $6, true); copy (
-select ${COPIED_COLUMNS.map((column) => `o.${column}`).join(', ')},
-  ${blocked},
-  pg_catalog.octet_length(o.payload) as payload_bytes,
-  case when pg_catalog.octet_length(o.payload) <= $3 then o.payload end as payload
-${oldest(
-  `pg_catalog.current_setting('txbox.read_from')::bigint + ${server.check(
-    "pg_catalog.current_setting('txbox.server')",
-    "pg_catalog.current_setting('txbox.last')::bigint",
-  )}`,
-)}
-) to stdout (format binary)`,
+    ...backlogReads(schema, OUTBOX),
 
     /**
      * The open transactions that have inserted into the outbox or deleted from it. The first row identifies the server.
@@ -106,13 +49,6 @@ from pg_catalog.pg_locks as l
 where l.locktype = 'relation' and l.mode = 'RowExclusiveLock' and l.granted
   and l.database = (select d.oid from pg_catalog.pg_database as d where d.datname = pg_catalog.current_database())
   and l.relation = ${literal(`${schema}.outbox`)}::regclass::oid`,
-
-    /** Reads the payloads that were only measured. */
-    readPayloads: `
-select o.seq::text as seq, pg_catalog.encode(o.payload, 'hex') as payload
-from ${schema}.outbox as o
-where o.shard = $1 and o.seq = any ($2::bigint[])
-  and (o.seq, ${stampIn('o')}) in (select pg_catalog.unnest($2::bigint[]), pg_catalog.unnest($3::timestamptz[]))`,
 
     /**
      * Deletes accepted messages, fenced by the lease. Other relays acquire the lease with FOR UPDATE, which waits for
@@ -211,6 +147,96 @@ where l.name = $1 and l.owner = $2 and l.term = $3::bigint`,
   } as const
 }
 
+/** Where messages wait, and which statements read them. */
+export interface Backlog {
+  readonly outbox: 'outbox' | 'local_outbox'
+  readonly parked: 'parked' | 'local_parked'
+  readonly sequence: 'outbox_seq' | 'local_outbox_seq'
+  /** Whether the tables have rows of several consumers, each with shards of its own. */
+  readonly byConsumer: boolean
+}
+
+const OUTBOX: Backlog = { outbox: 'outbox', parked: 'parked', sequence: 'outbox_seq', byConsumer: false }
+
+/** The statements that read waiting messages. $7 is the consumer, and $8 the keys that are left out, if `byConsumer`. */
+export function backlogReads(schema: string, backlog: Backlog) {
+  const outbox = `${schema}.${backlog.outbox}`
+  const parked = `${schema}.${backlog.parked}`
+  const columns = `o.seq::text as seq, o.ctid::text as address, ${messageColumns('o')}`
+  const ofConsumer = (table: string, parameter: string): string =>
+    backlog.byConsumer ? `${table}.consumer = ${parameter}::text and ` : ''
+  const server = serverIdentity(schema, backlog)
+  // A message is blocked by a parked message of its key. If the shard has parked messages with keys, this takes one
+  // lookup for each message. The ORDER BY is that of the index; without it, the planner may scan all parked messages
+  // for each lookup. The last condition ends the lookup behind the key; a comparison of rows does not before PostgreSQL 18.
+  const blocked = `case
+    when (
+      select true from ${parked} as b
+      where ${ofConsumer('b', '$7')}b.order_key is not null and (b.shard, b.order_key) >= ($1::smallint, '') and b.shard <= $1
+      order by b.shard, b.order_key, b.place
+      limit 1
+    )
+    then (
+      select 'true' from ${parked} as p
+      where ${ofConsumer('p', '$7')}p.order_key is not null and p.shard = $1::smallint
+        and (p.order_key, p.place) > (o.key, 0) and p.order_key <= o.key
+      order by p.shard, p.order_key, p.place
+      limit 1
+    )
+  end as blocked`
+  // The condition compares whole rows, in the order of the whole key. With o.shard = $1 instead, the planner would read
+  // and sort the whole shard if statistics are missing.
+  const end = backlog.byConsumer
+    ? `o.shard <= $1::smallint\n  and (o.key is null or o.key <> all ($8::text[]))`
+    : '(o.shard, o.seq) < ($1::smallint + 1, 0)'
+  const oldest = (from: string): string => `from ${outbox} as o
+where ${ofConsumer('o', '$7')}(o.shard, o.seq) >= ($1::smallint, ${from}::bigint) and ${end}
+order by o.shard, o.seq
+limit $2`
+  return {
+    /** The identity of this server and these tables, and the last assigned number. */
+    server: `
+select ${server.identity} as server, ${server.last}::text as last`,
+
+    /**
+     * The oldest messages of a shard from the number $4 on; payloads of more than $3 bytes are only measured. Fails on
+     * a server other than $5, and if numbers up to $6 have not been assigned: see `serverIdentity`.
+     */
+    read: `
+select ${columns},
+  ${boundedPayload('o', '$3')},
+  ${blocked}
+${oldest(`$4::bigint + ${server.check('$5::text', '$6::bigint')}`)}`,
+
+    /**
+     * Like `read`, but as a COPY in binary, which saves both sides the conversion to text. COPY has no parameters, so
+     * the values are inserted as literals. The number changes with each read; it is passed by a setting instead, so
+     * that statement statistics have only one entry for each shard.
+     */
+    copy: `set transaction isolation level read committed; set local statement_timeout = $7;
+select pg_catalog.set_config('txbox.read_from', $4, true), pg_catalog.set_config('txbox.server', $5, true),
+  pg_catalog.set_config('txbox.last', $6, true); copy (
+select ${COPIED_COLUMNS.map((column) => `o.${column}`).join(', ')},
+  ${blocked},
+  pg_catalog.octet_length(o.payload) as payload_bytes,
+  case when pg_catalog.octet_length(o.payload) <= $3 then o.payload end as payload
+${oldest(
+  `pg_catalog.current_setting('txbox.read_from')::bigint + ${server.check(
+    "pg_catalog.current_setting('txbox.server')",
+    "pg_catalog.current_setting('txbox.last')::bigint",
+  )}`,
+)}
+) to stdout (format binary)`,
+
+    /** Reads the payloads that were only measured. */
+    readPayloads: `
+select o.seq::text as seq, pg_catalog.encode(o.payload, 'hex') as payload
+from ${outbox} as o
+where ${ofConsumer('o', '$4')}o.shard = $1 and o.seq = any ($2::bigint[])
+  and (o.seq, ${stampIn('o')}) in (select pg_catalog.unnest($2::bigint[]), pg_catalog.unnest($3::timestamptz[]))`,
+  } as const
+}
+
 /**
  * The columns of a message except its number and payload. Values that most messages share are replaced by null, because
  * each value costs the same, however short it is.
@@ -238,12 +264,15 @@ export function dueAfter(milliseconds: string): string {
   return `pg_catalog.clock_timestamp() + ${milliseconds} * interval '1 millisecond'`
 }
 
-/** Verdicts on messages, from eight arrays; the first array is the parameter number `first`. See `columnsOf`. */
-export function verdicts(number: 'seq' | 'place', first: number): string {
-  const types = ['bigint', 'timestamptz', 'integer', 'double precision', 'boolean', 'text', 'text', 'boolean']
+/**
+ * Verdicts on messages, from eight arrays; the first array is the parameter number `first`. See `columnsOf`. `more` adds a
+ * column of flags.
+ */
+export function verdicts(number: 'seq' | 'place', first: number, more: readonly string[] = []): string {
+  const types = ['bigint', 'timestamptz', 'integer', 'double precision', 'boolean', 'text', 'text', 'boolean', ...more.map(() => 'boolean')]
   const arrays = types.map((type, index) => `pg_catalog.unnest($${first + index}::${type}[])`)
   return `select * from rows from (${arrays.join(', ')})
-    as wanted (${number}, stamp, attempts, retry_ms, dead, error, errors, suspect)`
+    as wanted (${[number, ...'stamp attempts retry_ms dead error errors suspect'.split(' '), ...more].join(', ')})`
 }
 
 /**
@@ -255,12 +284,12 @@ export function verdicts(number: 'seq' | 'place', first: number): string {
  * - `last`: the last assigned number, if the role may read it; only this value shows a `setval`.
  * - `check`: 0, or an error (22P02) if the identity is another one, or the sequence has not reached the number.
  */
-function serverIdentity(schema: string) {
+export function serverIdentity(schema: string, { outbox, sequence: sequenceName }: Backlog) {
   const file = (relation: string): string =>
     `pg_catalog.pg_relation_filenode(${literal(`${schema}.${relation}`)}::regclass)::text`
-  const sequence = literal(`${schema}.outbox_seq`)
+  const sequence = literal(`${schema}.${sequenceName}`)
   const identity = `(extract(epoch from pg_catalog.pg_postmaster_start_time()) * 1000000::numeric)::bigint::text || '/' ||
-    ${file('outbox')} || '/' || ${file('outbox_seq')}`
+    ${file(outbox)} || '/' || ${file(sequenceName)}`
   const last = `case when pg_catalog.has_sequence_privilege(${sequence}, 'select')
     then coalesce(pg_catalog.pg_sequence_last_value(${sequence}::regclass), 0::bigint) end`
   const check = (expected: string, mostGiven: string): string => `(
@@ -292,6 +321,6 @@ export function heldLease(schema: string): string {
 )`
 }
 
-function literal(text: string): string {
+export function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`
 }
