@@ -7,6 +7,7 @@ import {
 } from '@txbox/core'
 import type { LocalMessage } from '@txbox/core/ports'
 import { LazyAbort, copyBytes, decodePayload } from '@txbox/core/internal'
+import type { LocalInboxMessage as HandlerMessage } from '../options/local-options.ts'
 import type { WindowRow } from './key-lane.ts'
 import type { LocalDelivery } from './local-delivery-port.ts'
 import { refusalOf, suspectedRefusal } from './local-refusals.ts'
@@ -18,16 +19,13 @@ const LONGEST_WAIT_MS = 1000
 /** The header in which a publish inside a handler stores the id of the message that was handled. */
 const CAUSATION_HEADER = 'txbox-causation-id'
 
-/** A message as the handler of a local consumer receives it. */
-export interface LocalInboxMessage<P = unknown> extends InboxMessage<P> {
-  readonly key: string | undefined
-  readonly topic: string | undefined
-  readonly causationId?: string | undefined
-}
+/** With the id of the message whose handler has published this one. */
+type LocalInboxMessage<P = unknown> = HandlerMessage<P> & { readonly causationId?: string | undefined }
 
 /** The end of a delivery. `'unknown'`: the row must be read again. */
 export type DeliveryEnd =
-  | { readonly how: 'settled' | 'unknown' }
+  | { readonly how: 'settled' }
+  | { readonly how: 'unknown' }
   | { readonly how: 'back'; readonly afterMs: number }
 
 /** The work on a shard that a delivery belongs to. */
@@ -95,10 +93,6 @@ export class MessageDelivery<P = unknown> implements LocalDelivery<P> {
 
   removeInSession(session: Session): Promise<void> {
     return this.#owner.remove(session, this.row)
-  }
-
-  settleInSession(session: Session): Promise<void> {
-    return this.removeInSession(session)
   }
 
   committed(): void {

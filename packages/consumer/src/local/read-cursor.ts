@@ -34,10 +34,10 @@ export class ReadCursor {
   #cursor: bigint | undefined
   #aroundAt = -Infinity
   #aroundPauseMs: number = AROUND_PAUSES_MS.shortest
-  /** Whether a read may bring rows that are not known. */
-  mayBringOnward = true
+  /** Whether a read may bring rows that are not known. Before the first poll, nothing is known to be there. */
+  mayBringOnward = false
   /** The same of a read that leaves out busy keys. */
-  mayBringAround = true
+  mayBringAround = false
 
   /** A read begins behind this number, or at the start. */
   get after(): bigint | undefined {
