@@ -180,7 +180,11 @@ const PARTS: Record<string, readonly unknown[]> = {
   'lock-wait.within': ['select 1', 0],
   'outbox.append': [['appendRow', 'appendRow']],
   'outbox.appendLocked': [['appendLockedRow', 'appendRow']],
-  'outbox.appendLocal': [['localMessage', 'localMessage'], ['registeredSubscribers', 'givenSubscriber'], ['routed']],
+  'outbox.appendLocal': [
+    ['localMessage', 'localMessage'],
+    ['registeredSubscribers', 'givenSubscriber'],
+    ['routed'],
+  ],
   'outbox.schedule': [['scheduleRow']],
   'outbox.scheduleLocal': [['scheduledLocalMessage'], ['givenSubscriber'], []],
   'local-parked.nextOfAll': [['next', 'next']],
