@@ -1,6 +1,6 @@
 import { TransactionAbortedError, type Session } from '@txbox/core'
 import type { ConnectedPorts } from '@txbox/core/ports'
-import { attemptsOnConflict, causing, type Cause } from '@txbox/core/internal'
+import { attemptsOnConflict, causing, propertyOf, type Cause } from '@txbox/core/internal'
 import { isTransactionAborted, mayHaveCommitted } from '../errors/failure-kind.ts'
 import type { LocalDelivery } from '../local/local-delivery-port.ts'
 import type { ConsumerSettings, WorkSettings } from '../options/consumer-settings.ts'
@@ -157,7 +157,7 @@ export class LocalWork implements Work {
       })
       if (failure === undefined) return result
     } catch (error) {
-      if (mayHaveCommitted(error)) throw endedByHandler(failure === undefined ? error : failure.error)
+      if (mayHaveCommitted(error)) throw endedByHandler(failure === undefined ? propertyOf(error, 'cause') : failure.error)
       if (failure === undefined) throw error
     }
     throw failure.error

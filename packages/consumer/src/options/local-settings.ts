@@ -54,6 +54,7 @@ export function checkLocalOptions(options: object): LocalSettings {
   )
   const database = propertyOf(options, 'database')
   const ports = connectedPortsOf(WHERE, database)
+  refuseSingleConnection(ports)
   const consumer = localConsumerName(check, 'consumer')
   const batch = batchOption(WHERE, propertyOf(options, 'batch'))
   check.oneOf('order', ['per-key'], 'per-key')
@@ -87,6 +88,15 @@ function localConsumerName(check: OptionChecker, option: string): string {
     throw check.wrong(option, `1 to ${LIMITS.consumerCharacters} visible ASCII characters, without a leading @`)
   }
   return name
+}
+
+/** PGlite, whose handlers and loops take turns on one connection, shows no maximum. */
+function refuseSingleConnection(ports: ConnectedPorts): void {
+  if (ports.maxConnections?.() !== 1) return
+  throw new InvalidOptionError(
+    `${WHERE}: the pool has only one connection. A local consumer needs one for each handler that runs, and up to four for its own ` +
+      'statements and leases. Give the pool 10 or more.',
+  )
 }
 
 /** Returns the settings of the engine that a local consumer shares with the consumers of brokers. */
