@@ -83,6 +83,8 @@ export interface ConnectedPorts extends DatabasePorts {
    * Warns once if all parts on one pool together may need more than the pool opens.
    */
   useConnections?(part: string, connections: number): () => void
+  /** Returns how many connections the pool opens at most; `undefined` if it does not show that. */
+  maxConnections?(): number | undefined
   /**
    * Returns the store of a relay. A statement without an answer within `statementTimeoutMs` counts as failed, because a
    * connection may break unnoticed.
