@@ -77,13 +77,13 @@ createLocalConsumer({
       await tx.query('select $1', [totals, contexts.map(({ deliveries }) => deliveries)])
     },
     'order.paid': async (tx, messages) => void (await tx.query('select $1', [messages.length])),
-    'mail.wanted': atLeastOnce(async (messages, contexts) => {
-      for (const [n, message] of messages.entries()) contexts[n]!.ack(message.id.length)
+    'mail.wanted': atLeastOnce(async (messages: readonly LocalInboxMessage<Mail>[], contexts) => {
+      for (const [n, message] of messages.entries()) contexts[n]!.ack(message.payload.to.length)
     }),
   },
 })
 
-createdByTxbox({ database, consumer: 'billing', handlers: { x: ofTxbox(async ({ id }) => id) } })
+createdByTxbox({ database, consumer: 'billing', handlers: { x: ofTxbox(async (message) => message.id) } })
 
 // @ts-expect-error -- a local consumer has a name
 createLocalConsumer({ database, handlers: { x: () => undefined } })

@@ -38,11 +38,15 @@ export { createLocalConsumer } from './create-local-consumer.ts'
 export { BatcherClosedError } from './batcher/batcher-closed-error.ts'
 export { ConsumerStoppedError, HandleTimeoutError } from './errors/errors.ts'
 export {
+  DatabaseAccessError,
+  DatabaseUnavailableError,
   DedupStoreUnavailableError,
   InvalidMessageError,
   InvalidOptionError,
   PermanentError,
   RetryLaterError,
+  SchemaError,
+  TransactionAbortedError,
   TxboxError,
   consoleLogger,
   exponentialBackoff,

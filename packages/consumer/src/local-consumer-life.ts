@@ -1,4 +1,5 @@
 import { InvalidOptionError, hours, type Source } from '@txbox/core'
+import type { LocalStore } from '@txbox/core/ports'
 import { Deadline, LifeCycle, OptionChecker, SHARDS, oneLine, pause } from '@txbox/core/internal'
 import { ConsumerRun } from './consumer-run.ts'
 import { shareConcurrency, DEFAULT_CONCURRENCY } from './options/concurrency-shares.ts'
@@ -14,6 +15,9 @@ const LOOK_MS = 20
 
 /** How often nothing must be left: a message may become due right after the commit of the one before it. */
 const QUIET_LOOKS = 2
+
+/** The messages that are left are counted up to this number: counting them takes time. */
+const MOST_LEFT = 1_000_000
 
 /** The minimum timeout of statements for a busy database. */
 const MIN_TIMEOUT_MS = 5000
@@ -90,38 +94,36 @@ export class LocalConsumerLife extends LifeCycle implements LocalConsumer {
       this.on('dead-lettered', () => counts.deadLettered++),
     ]
     this.#drains++
-    let left = 0
+    let isEmpty = false
     try {
       const run = await (this.#run ??= this.#begin())
-      const isEmpty = await this.#emptied(run, endsAt - Math.min(deadlineMs * END_TIME.share, END_TIME.maxMs))
-      await this.#drainOver(Math.max(0, Math.min(hours(1), endsAt - performance.now())))
-      if (!isEmpty) left = await this.#left()
-    } catch (error) {
-      await this.#drainOver(0)
-      throw error
+      const endTimeMs = Math.min(deadlineMs * END_TIME.share, END_TIME.maxMs)
+      isEmpty = await this.#emptied(run, endsAt - endTimeMs)
     } finally {
+      await this.#drainOver(Math.max(0, Math.min(hours(1), endsAt - performance.now())))
       for (const each of forget) each()
     }
+    const left = isEmpty ? 0 : await this.#store().countDue(this.#settings.consumer, MOST_LEFT)
     return { ...counts, left }
   }
 
   /** Waits until no message is due and none is in hand. @returns whether that was so before the time. */
   async #emptied(run: ConsumerRun, until: number): Promise<boolean> {
+    const store = this.#store()
+    const { consumer } = this.#settings
+    const shards = Array.from({ length: SHARDS }, (_, shard) => ({ consumer, shard }))
     for (let quiet = 0; ;) {
-      quiet = run.figures.inHand === 0 && (await this.#left()) === 0 ? quiet + 1 : 0
+      const isQuiet = run.figures.inHand === 0 && (await store.work(shards)).length === 0
+      quiet = isQuiet ? quiet + 1 : 0
       if (quiet === QUIET_LOOKS) return true
       if (this.isStopping || performance.now() >= until) return false
       await pause(Math.max(1, Math.min(LOOK_MS, until - performance.now())))
     }
   }
 
-  /** Returns the number of messages that are due. */
-  async #left(): Promise<number> {
-    const { ports, consumer, leaseMs } = this.#settings
-    const store = ports.local!({ statementTimeoutMs: Math.max(leaseMs, MIN_TIMEOUT_MS) })
-    const shards = Array.from({ length: SHARDS }, (_, shard) => ({ consumer, shard }))
-    const works = await store.work(shards)
-    return works.filter(({ waiting, due }) => waiting || due).length
+  #store(): LocalStore {
+    const { ports, leaseMs } = this.#settings
+    return ports.local!({ statementTimeoutMs: Math.max(leaseMs, MIN_TIMEOUT_MS) })
   }
 
   /** Ends the run after the last of several drains, unless the consumer has been started meanwhile. */

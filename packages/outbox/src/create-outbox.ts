@@ -7,13 +7,7 @@ import {
   type OneOrMore,
   type StoredId,
 } from '@txbox/core'
-import {
-  OptionChecker,
-  SENDS_CONSUMER,
-  createSender,
-  portsOf,
-  subscribersOption,
-} from '@txbox/core/internal'
+import { OptionChecker, SENDS_CONSUMER, createSender, portsOf, subscribersOption } from '@txbox/core/internal'
 import { refuseTooManyKeys } from './refuse-too-many-keys.ts'
 
 /** The messages that an outbox accepts. `Topics` maps each topic to the type of its payload. */
@@ -59,7 +53,9 @@ export interface OutboxOf<Message> {
 export type LocalOnlyMessage<P = unknown> = Omit<NewMessage<P>, 'topic'> & { readonly topic?: undefined }
 
 /** An outbox whose messages may have local consumers. `Topics` maps each topic to the type of its payload. */
-export type SubscribedOutbox<Topics = Record<string, unknown>> = OutboxOf<MessageOf<Topics> | LocalOnlyMessage>
+export type SubscribedOutbox<Topics = Record<string, unknown>> = OutboxOf<
+  MessageOf<Topics> | LocalOnlyMessage
+>
 
 export interface OutboxOptions {
   /** The result of `postgres()` or `mysql()`. A `db` is not needed. */
@@ -148,8 +144,7 @@ export function createOutbox(options: OutboxOptions & Partial<SubscriptionOption
     call: { where: 'publish', consumer: SENDS_CONSUMER, topicOptional: subscribers !== undefined },
     deduplication: options.deduplication,
     check: lockKeys ? refuseTooManyKeys : undefined,
-    append: (session, messages) => 
-      ports.outbox.append(session, messages, { notify, lockKeys, subscribers }),
+    append: (session, messages) => ports.outbox.append(session, messages, { notify, lockKeys, subscribers }),
   })
   return { publish: publish as Outbox['publish'] }
 }

@@ -7,9 +7,9 @@ import type { Handler } from './work.ts'
 /** The symbol is registered, so that two installed copies of this package use the same one. */
 const handlerKey: unique symbol = Symbol.for('txbox.atLeastOnce') as never
 
-/** A handler that `atLeastOnce` has marked. `M` is a message or a list of messages, and `C` their context or contexts. */
-export interface AtLeastOnce<M, C> {
-  readonly [handlerKey]: (messages: M, contexts: C) => unknown
+/** A handler that `atLeastOnce` has marked. `M` is a message, or with `batch` a list of messages. */
+export interface AtLeastOnce<M> {
+  readonly [handlerKey]: (messages: M) => unknown
 }
 
 /**
@@ -29,15 +29,20 @@ export interface AtLeastOnce<M, C> {
  * })
  * ```
  *
+ * With `batch`, the handler gets lists; name their type: `atLeastOnce(async (messages: readonly LocalInboxMessage[], contexts) => …)`.
+ *
  * @throws {InvalidOptionError} when `handler` is not a function.
  */
-export function atLeastOnce<M = LocalInboxMessage, C = ConsumerContext>(
-  handler: (message: M, context: C) => unknown,
-): AtLeastOnce<M, C> {
+export function atLeastOnce<M = LocalInboxMessage>(
+  handler: (
+    message: M,
+    context: M extends readonly unknown[] ? readonly ConsumerContext[] : ConsumerContext,
+  ) => unknown,
+): AtLeastOnce<M> {
   if (typeof handler !== 'function') {
     throw new InvalidOptionError(`atLeastOnce: expected a function, not ${nameOf(handler)}.`)
   }
-  return { [handlerKey]: handler }
+  return { [handlerKey]: handler as (messages: M) => unknown }
 }
 
 /** Returns the handler that was marked; `undefined` if this is none. */

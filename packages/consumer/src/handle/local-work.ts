@@ -1,6 +1,6 @@
 import { TransactionAbortedError, type Session } from '@txbox/core'
 import type { ConnectedPorts } from '@txbox/core/ports'
-import { attemptsOnConflict } from '@txbox/core/internal'
+import { attemptsOnConflict, causing, propertyOf, type Cause } from '@txbox/core/internal'
 import { isTransactionAborted, mayHaveCommitted } from '../errors/failure-kind.ts'
 import type { LocalDelivery } from '../local/local-delivery-port.ts'
 import type { ConsumerSettings, WorkSettings } from '../options/consumer-settings.ts'
@@ -122,7 +122,7 @@ export class LocalWork implements Work {
           call.isOwnStatement = false
           if (locked.length === 0) return { locked, result: undefined }
           call.hasWritten = true
-          const result = await this.#watched(session, () => handle(tx, locked))
+          const result = await this.#watched(session, () => causing(tx, causeOf(locked), () => handle(tx, locked)))
           await removed(locked, session, call)
           return { locked, result }
         },
@@ -157,11 +157,19 @@ export class LocalWork implements Work {
       })
       if (failure === undefined) return result
     } catch (error) {
-      if (mayHaveCommitted(error)) throw endedByHandler(failure === undefined ? error : failure.error)
+      if (mayHaveCommitted(error)) throw endedByHandler(failure === undefined ? propertyOf(error, 'cause') : failure.error)
       if (failure === undefined) throw error
     }
     throw failure.error
   }
+}
+
+function causeOf(batch: readonly HeldDelivery[]): Cause {
+  const [first, ...others] = batch.map(({ message }) => message)
+  const correlationId = first!.correlationId ?? first!.id
+  if (others.length === 0) return { correlationId, causationId: first!.id }
+  const isShared = others.every((message) => (message.correlationId ?? message.id) === correlationId)
+  return { correlationId: isShared ? correlationId : undefined, causationId: undefined }
 }
 
 function deliveryOf({ delivery }: HeldDelivery): LocalDelivery {

@@ -96,6 +96,10 @@ export class HubStore implements LocalStore {
     return this.#run(() => this.#store.survived(lease))
   }
 
+  countDue(consumer: string, limit: number): Promise<number> {
+    return this.#run(() => this.#store.countDue(consumer, limit))
+  }
+
   async #run<R>(statement: () => Promise<R>): Promise<R> {
     if (this.#free > 0) this.#free--
     else await new Promise<void>((resolve) => this.#waiting.push(resolve))

@@ -1,5 +1,5 @@
 import type { LocalMessage, LocalRefusal } from '@txbox/core/ports'
-import { oneLine, withError } from '@txbox/core/internal'
+import { explanationOf, oneLine, withError } from '@txbox/core/internal'
 
 /** One day: the key of a message waits with the message, so a longer pause is cut. */
 const LONGEST_PAUSE_MS = 86_400_000
@@ -21,7 +21,7 @@ export function refusalOf(
   return {
     row: message,
     attempts,
-    ...withError(message.errors, error, attempts),
+    ...withError(message.errors, error, attempts, explanationOf),
     retryInMs: retryInMs === undefined ? undefined : Math.min(retryInMs, LONGEST_PAUSE_MS),
     suspect: false,
     unhandled: false,

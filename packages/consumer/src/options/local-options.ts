@@ -9,6 +9,8 @@ export interface LocalInboxMessage<P = unknown> extends InboxMessage<P> {
   readonly key: string | undefined
   /** Where a relay publishes the same message; `undefined` if it has only local consumers. */
   readonly topic: string | undefined
+  /** The id of the message whose handler has published this message with its own transaction. */
+  readonly causationId?: string | undefined
 }
 
 /**
@@ -34,14 +36,14 @@ export type LocalBatchHandler<Tx, P = unknown> = (
 export type LocalHandlers<Tx, Payloads> = {
   readonly [Type in keyof Payloads]:
     | LocalHandler<Tx, Payloads[Type]>
-    | AtLeastOnce<LocalInboxMessage<Payloads[Type]>, ConsumerContext>
+    | AtLeastOnce<LocalInboxMessage<Payloads[Type]>>
 }
 
 /** The handlers of a local consumer with `batch`, by the type of the messages. */
 export type LocalBatchHandlers<Tx, Payloads> = {
   readonly [Type in keyof Payloads]:
     | LocalBatchHandler<Tx, Payloads[Type]>
-    | AtLeastOnce<readonly LocalInboxMessage<Payloads[Type]>[], readonly ConsumerContext[]>
+    | AtLeastOnce<readonly LocalInboxMessage<Payloads[Type]>[]>
 }
 
 /** The options of every local consumer. */
@@ -133,7 +135,7 @@ export interface LocalDrainResult {
   /** How often a message has failed, and waits for its next attempt. */
   readonly parked: number
   readonly deadLettered: number
-  /** The number of messages that are due and were not handled, because the deadline had come. */
+  /** The number of messages that are due and were not handled, because the deadline had come; at most 1,000,000. */
   readonly left: number
 }
 

@@ -23,6 +23,8 @@ const MAX_PREFETCH = 65_535
 /** Visible ASCII: the name is part of the names of leases. A leading `@` is left for names of txbox. */
 const CONSUMER_NAME = /^(?!@)[!-~]+$/
 
+const ISOLATION_LEVELS: readonly IsolationLevel[] = ['read committed', 'repeatable read']
+
 /** The local retries that `RetryLaterError` may ask for, as createConsumer has them by default. */
 const LOCAL_RETRIES = { localRetries: 10, localDelayMs: 50 } as const
 
@@ -52,6 +54,7 @@ export function checkLocalOptions(options: object): LocalSettings {
   )
   const database = propertyOf(options, 'database')
   const ports = connectedPortsOf(WHERE, database)
+  refuseSingleConnection(ports)
   const consumer = localConsumerName(check, 'consumer')
   const batch = batchOption(WHERE, propertyOf(options, 'batch'))
   check.oneOf('order', ['per-key'], 'per-key')
@@ -85,6 +88,15 @@ function localConsumerName(check: OptionChecker, option: string): string {
     throw check.wrong(option, `1 to ${LIMITS.consumerCharacters} visible ASCII characters, without a leading @`)
   }
   return name
+}
+
+/** PGlite, whose handlers and loops take turns on one connection, shows no maximum. */
+function refuseSingleConnection(ports: ConnectedPorts): void {
+  if (ports.maxConnections?.() !== 1) return
+  throw new InvalidOptionError(
+    `${WHERE}: the pool has only one connection. A local consumer needs one for each handler that runs, and up to four for its own ` +
+      'statements and leases. Give the pool 10 or more.',
+  )
 }
 
 /** Returns the settings of the engine that a local consumer shares with the consumers of brokers. */
@@ -166,7 +178,7 @@ function pollOption(interval: unknown): LocalSettings['pollMs'] {
 function isolationOption(check: OptionChecker, options: object, database: unknown): IsolationLevel | undefined {
   const given = propertyOf(options, 'isolationLevel')
   if (given !== undefined) {
-    return check.oneOf('isolationLevel', ['read committed', 'repeatable read'], 'read committed')
+    return check.oneOf<IsolationLevel>('isolationLevel', ISOLATION_LEVELS, 'read committed')
   }
   return propertyOf(database, 'engine') === 'postgres' ? undefined : 'read committed'
 }

@@ -126,11 +126,6 @@ export class Retries {
   }
 
   return(held: HeldDelivery, how: Return): Promise<void> {
-    if (this.#settings.work.kind === 'local' && !how.counted && how.delayMs === 0) {
-      // The message is in its table: there is nothing to record.
-      ;(held.delivery as LocalDelivery).skip()
-      return Promise.resolve()
-    }
     const { identity, deliveries, lostConnections } = held
     this.#held.remembered.returned(identity, {
       deliveries: how.counted ? deliveries : deliveries - 1,

@@ -15,9 +15,15 @@ export interface StoredErrors {
  *
  * @param stored the errors that are stored with the message. If they were written by hand and cannot be read, the list begins
  *   again.
+ * @param textOf returns the text of the error. An error of a handler has its class in it, and where it was thrown.
  */
-export function withError(stored: string | undefined, error: unknown, attempt: number): StoredErrors {
-  const text = reasonOf(error, ERROR_CHARACTERS)
+export function withError(
+  stored: string | undefined,
+  error: unknown,
+  attempt: number,
+  textOf: (error: unknown, limitCharacters: number) => string = reasonOf,
+): StoredErrors {
+  const text = textOf(error, ERROR_CHARACTERS)
   const entry = {
     at: new Date().toISOString(),
     attempt,

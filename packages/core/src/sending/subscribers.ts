@@ -41,10 +41,16 @@ export function subscribersOption(where: string, options: object): Subscribers |
   }
 }
 
-function givenSubscriptions(check: OptionChecker, subscriptions: unknown): ReadonlyMap<string, readonly string[]> {
+function givenSubscriptions(
+  check: OptionChecker,
+  subscriptions: unknown,
+): ReadonlyMap<string, readonly string[]> {
   // A Map has no members of its own: the subscriptions in it would be lost.
   if (Object.prototype.toString.call(subscriptions) !== '[object Object]') {
-    throw check.wrong('subscriptions', "'registered', or a plain object of types and their lists of consumers")
+    throw check.wrong(
+      'subscriptions',
+      "'registered', or a plain object of types and their lists of consumers",
+    )
   }
   return new Map(
     Object.entries(subscriptions as object).map(([type, consumers]) => {
@@ -66,15 +72,25 @@ class TypeChecker {
 
   refuseWrongType(): void {
     const { length } = this.#type
-    if (length >= 1 && length <= LIMITS.typeCharacters && !this.#type.includes('\0') && this.#type.isWellFormed()) return
-    throw this.#error(`must be well-formed text of 1 to ${LIMITS.typeCharacters} characters without NUL, because no message has it`)
+    if (
+      length >= 1 &&
+      length <= LIMITS.typeCharacters &&
+      !this.#type.includes('\0') &&
+      this.#type.isWellFormed()
+    )
+      return
+    throw this.#error(
+      `must be well-formed text of 1 to ${LIMITS.typeCharacters} characters without NUL, because no message has it`,
+    )
   }
 
   consumers(given: unknown): readonly string[] {
     if (!Array.isArray(given)) throw this.#error(`must have a list of consumers, not ${nameOf(given)}`)
-    if (given.length === 0) throw this.#error('has an empty list of consumers: remove the type, or name a consumer')
+    if (given.length === 0)
+      throw this.#error('has an empty list of consumers: remove the type, or name a consumer')
     for (const [index, name] of given.entries()) {
-      if (!isLocalConsumerName(name)) throw this.#error(`must have ${LOCAL_CONSUMER_NAME} for each consumer, not ${shown(name)}`)
+      if (!isLocalConsumerName(name))
+        throw this.#error(`must have ${LOCAL_CONSUMER_NAME} for each consumer, not ${shown(name)}`)
       if (given.indexOf(name) < index) throw this.#error(`names the consumer '${name}' twice`)
     }
     return [...(given as readonly string[])].toSorted()
@@ -107,11 +123,16 @@ export function unroutedError(
   const [type] = types
   const what = type === undefined ? 'without a type' : `of type '${oneLine(type)}'`
   const others = types.length > 1 ? `, and ${types.length - 1} more of the same call,` : ''
-  const listed = known.slice(0, LISTED_TYPES).map((one) => `'${oneLine(one)}'`).join(', ')
+  const listed = known
+    .slice(0, LISTED_TYPES)
+    .map((one) => `'${oneLine(one)}'`)
+    .join(', ')
   const more = known.length > LISTED_TYPES ? ' and others' : ''
   return new InvalidMessageError(
     `publish: a message ${what}${others} has no topic, and no local consumer subscribes to its type. ` +
-      (known.length === 0 ? 'No type has a subscriber.' : `The types with subscribers are ${listed}${more}.`) +
+      (known.length === 0
+        ? 'No type has a subscriber.'
+        : `The types with subscribers are ${listed}${more}.`) +
       " Correct the type, give the message a topic, start its consumer once, or create the outbox with unrouted: 'ignore'. " +
       'Nothing was written.',
   )

@@ -2,7 +2,7 @@
  * PostgreSQL changes parked messages with one statement for each kind of change, and takes lists as arrays. MySQL and MariaDB
  * lock rows first, and take lists as JSON.
  */
-import { dueAfter, stampIn, verdicts } from '../relay/relay-statements.ts'
+import { dueAfter, stampIn, verdicts } from '../relay/backlog-statements.ts'
 import { parkedParts, parkedReads } from '../relay/parked-statements.ts'
 import { heldNow } from './local-statements.ts'
 
@@ -151,16 +151,16 @@ with recursive ${held}, heads (n, order_key, place, due_at) as (
   from heads
   cross join lateral (${nextKey('heads.order_key')}) as onward
   where heads.n < $7
-), waiting as materialized (
+), idle as materialized (
   select h.place from heads as h where h.due_at is null
-), ${dueNow('waiting as wanted')}
+), ${dueNow('idle as wanted')}
 select (select pg_catalog.count(*) from released)::text as healed, (select pg_catalog.count(*) from heads)::text as keys,
   (select h.order_key from heads as h order by h.n desc limit 1) as last
 from held`,
 
     /** Makes messages of these types ($2) due for which the consumer ($1) had no handler. */
     handled: `
-with waiting as materialized (
+with found as materialized (
   select p.place from ${parked} as p
   where p.consumer = $1::text and p.unhandled and p.type = any ($2::text[]) and p.dead_at is null
     and p.due_at > pg_catalog.clock_timestamp()
@@ -168,6 +168,6 @@ with waiting as materialized (
 )
 update ${parked} as p
 set due_at = pg_catalog.clock_timestamp()
-where p.place = any (array(select w.place from waiting as w))`,
+where p.place = any (array(select f.place from found as f))`,
   } as const
 }

@@ -2,7 +2,14 @@
  * PostgreSQL knows up to which number a read is complete, and reads waiting and parked messages as columns. MySQL and MariaDB
  * return a message as one binary value.
  */
-import type { BacklogMessage, LocalMessage, LocalRead, LocalShard, LocalWork, ReadLimits } from '@txbox/core/ports'
+import type {
+  BacklogMessage,
+  LocalMessage,
+  LocalRead,
+  LocalShard,
+  LocalWork,
+  ReadLimits,
+} from '@txbox/core/ports'
 import { inlineBytes, withoutLater, type Row } from '@txbox/sql/stores'
 import type { StatementRoot } from '@txbox/sql/transactions'
 import { columns } from '../connection/columns.ts'

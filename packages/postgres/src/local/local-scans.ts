@@ -51,6 +51,7 @@ export class LocalScans {
   /** Once all writers in `open` have ended, all numbers up to `upTo` are settled. */
   #mark: { readonly upTo: bigint; readonly open: ReadonlySet<string> } | undefined
   #isLookingUp = false
+  #hasLookedUp = false
   /** Counts the servers whose numbers were remembered. */
   #life = 0
 
@@ -63,6 +64,7 @@ export class LocalScans {
     this.#scans = new Map()
     this.#settled = 0n
     this.#mark = undefined
+    this.#hasLookedUp = false
     this.#life++
   }
 
@@ -76,12 +78,13 @@ export class LocalScans {
   }
 
   /**
-   * Returns the scan for a read. Looks up the open writers first if the last read was cut off behind a number that is not
-   * settled. While a lookup is running, other reads do not wait for its result.
+   * Returns the scan for a read. Looks up the open writers before the first read of all, and if the last read of the shard was
+   * cut off behind a number that is not settled. While a lookup is running, other reads do not wait for its result.
    */
   async begin(at: LocalShard, after: bigint | undefined): Promise<LocalScan> {
     const { passed, cutAt } = this.#of(at)
-    if ((passed >= DELETED_BEFORE_LOOKUP || cutAt > this.#settled) && !this.#isLookingUp) {
+    const isWanted = !this.#hasLookedUp || passed >= DELETED_BEFORE_LOOKUP || cutAt > this.#settled
+    if (isWanted && !this.#isLookingUp) {
       this.#isLookingUp = true
       await this.#look().finally(() => (this.#isLookingUp = false))
     }
@@ -123,13 +126,15 @@ export class LocalScans {
     const life = this.#life
     const { last, open } = await this.#lookUp()
     if (life !== this.#life) return
+    this.#hasLookedUp = true
     if (open.length === 0) {
       this.#settle(last)
       this.#mark = undefined
       return
     }
     const mark = this.#mark
-    const haveEnded = mark === undefined || open.every(({ prepared, writer }) => !prepared && !mark.open.has(writer))
+    const haveEnded =
+      mark === undefined || open.every(({ prepared, writer }) => !prepared && !mark.open.has(writer))
     if (!haveEnded) return
     if (mark !== undefined) this.#settle(mark.upTo)
     this.#mark = { upTo: last, open: new Set(open.map(({ writer }) => writer)) }

@@ -54,7 +54,11 @@ export class LocalSettlements {
     this.#source = source
   }
 
-  settle(lease: Lease, at: LocalShard, { accepted, refused, behind }: LocalSettlement): Promise<readonly LocalRow[]> {
+  settle(
+    lease: Lease,
+    at: LocalShard,
+    { accepted, refused, behind }: LocalSettlement,
+  ): Promise<readonly LocalRow[]> {
     const { waiting: outbox, parked } = this.#sql
     const parkedAway = [
       ...refused.filter(({ row }) => row.in === 'waiting').map(verdict),
@@ -64,8 +68,20 @@ export class LocalSettlements {
     return withStorableTexts(
       (ascii) =>
         this.#change(lease, at, [
-          this.#part(lease, at, outbox.settle, accepted.filter((row) => row.in === 'waiting'), 'waiting'),
-          this.#part(lease, at, parked.settle, accepted.filter((row) => row.in === 'parked'), 'parked'),
+          this.#part(
+            lease,
+            at,
+            outbox.settle,
+            accepted.filter((row) => row.in === 'waiting'),
+            'waiting',
+          ),
+          this.#part(
+            lease,
+            at,
+            parked.settle,
+            accepted.filter((row) => row.in === 'parked'),
+            'parked',
+          ),
           this.#verdicts(lease, at, outbox.park, parkedAway, ascii, 'waiting'),
           this.#verdicts(lease, at, parked.keep, kept, ascii, 'parked'),
         ]),
@@ -76,8 +92,20 @@ export class LocalSettlements {
   suspect(lease: Lease, at: LocalShard, rows: readonly LocalRow[]): Promise<readonly LocalRow[]> {
     const { waiting: outbox, parked } = this.#sql
     return this.#change(lease, at, [
-      this.#part(lease, at, outbox.suspect, rows.filter((row) => row.in === 'waiting'), 'waiting'),
-      this.#part(lease, at, parked.suspect, rows.filter((row) => row.in === 'parked'), 'parked'),
+      this.#part(
+        lease,
+        at,
+        outbox.suspect,
+        rows.filter((row) => row.in === 'waiting'),
+        'waiting',
+      ),
+      this.#part(
+        lease,
+        at,
+        parked.suspect,
+        rows.filter((row) => row.in === 'parked'),
+        'parked',
+      ),
     ])
   }
 
@@ -94,7 +122,9 @@ export class LocalSettlements {
   async run(lease: Lease, statements: readonly Statement[]): Promise<readonly (readonly Row[])[]> {
     const hold = { text: this.#sql.waiting.hold, values: fence(lease) }
     try {
-      const results = await runTogether(this.#source, SETTLING, ({ commitWith }) => commitWith([...statements, hold]))
+      const results = await runTogether(this.#source, SETTLING, ({ commitWith }) =>
+        commitWith([...statements, hold]),
+      )
       return results.map(({ rows }) => rows)
     } catch (error) {
       if (error instanceof Error && error.message.includes(LEASE_LOST)) throw leaseLost(lease)
@@ -120,7 +150,12 @@ export class LocalSettlements {
       if (row === undefined) throw leaseLost(lease)
       const done = numbersOf(row, 'done')
       const kept = numbersOf(row, 'kept')
-      assertNone(kept.size, part.rows.length, part.in === 'waiting' ? 'in local_outbox' : 'in local_parked', KEEPERS)
+      assertNone(
+        kept.size,
+        part.rows.length,
+        part.in === 'waiting' ? 'in local_outbox' : 'in local_parked',
+        KEEPERS,
+      )
       const rows = part.rows.filter(({ seq }) => !done.has(String(seq)))
       if (rows.length > 0) missing.push({ part, rows })
     }
@@ -129,7 +164,11 @@ export class LocalSettlements {
     return left
   }
 
-  async #remaining({ consumer, shard }: LocalShard, where: LocalRow['in'], rows: readonly LocalRow[]): Promise<readonly LocalRow[]> {
+  async #remaining(
+    { consumer, shard }: LocalShard,
+    where: LocalRow['in'],
+    rows: readonly LocalRow[],
+  ): Promise<readonly LocalRow[]> {
     const [text, values] =
       where === 'waiting'
         ? [this.#sql.waiting.remaining, [consumer, shard, ...rowsOf(rows)]]

@@ -11,7 +11,7 @@ import {
   stampIn,
   verdicts,
   type Backlog,
-} from '../relay/relay-statements.ts'
+} from '../relay/backlog-statements.ts'
 
 /** The text of the server's error when the lease is no longer held. */
 export const LEASE_LOST = 'txbox: the lease is lost'
@@ -46,15 +46,27 @@ export function localStatements(schema: string) {
    * Finds rows by number and stamp, with one lookup for each. For a list, the planner may scan the whole shard if
    * statistics are missing. A row is never updated, so its address does not change.
    */
-  const found = (wanted: string, what: string, [consumer, shard]: readonly [string, string], more = ''): string =>
+  const found = (
+    wanted: string,
+    what: string,
+    [consumer, shard]: readonly [string, string],
+    more = '',
+  ): string =>
     `${wanted} cross join lateral (
       select ${what} from ${outbox} as o
       where o.consumer = ${consumer}::text and o.shard = ${shard}::smallint and o.seq = wanted.seq and ${stampIn('o')} = wanted.stamp${more}
       limit 1`
-  const plain = (wanted: string, what: string, at: readonly [string, string] = ['$4', '$5']): string => `${found(wanted, what, at)}
+  const plain = (
+    wanted: string,
+    what: string,
+    at: readonly [string, string] = ['$4', '$5'],
+  ): string => `${found(wanted, what, at)}
     ) as found`
   /** The condition on the lease is part of the lookup, so that no plan locks a row before the lease was read. */
-  const locking = (wanted: string, what: string): string => `${found(wanted, what, ['$4', '$5'], ' and held.found')}
+  const locking = (
+    wanted: string,
+    what: string,
+  ): string => `${found(wanted, what, ['$4', '$5'], ' and held.found')}
       for update of o skip locked
     ) as found`
   /**
@@ -127,6 +139,16 @@ cross join lateral (
     ) is not null as due
 ) as found
 where waiting or due`,
+
+    /** The number of messages of a consumer ($1) that wait or are due, up to $2 of each. */
+    countDue: `
+select ((select pg_catalog.count(*) from (
+    select from ${outbox} as o where o.consumer = $1::text limit $2::bigint
+  ) as waiting) + (select pg_catalog.count(*) from (
+    select from ${parked} as p
+    where p.consumer = $1::text and p.due_at <= pg_catalog.statement_timestamp() and p.dead_at is null
+    limit $2::bigint
+  ) as due))::text as due`,
 
     /** Locks rows ($6 and $7) for a handler. */
     lock: `
@@ -226,33 +248,33 @@ select (case when (select pg_catalog.count(*) from held) = 1 then 'true' else '$
      * locks end with the transaction of this statement.
      */
     isUnlocked: `
-with waiting as materialized (
+with ours as materialized (
   select o.seq from ${outbox} as o
   where o.consumer = $1::text and o.shard = $2::smallint and o.key = $3::text
   order by o.consumer, o.shard, o.seq
   limit 1000
 ), locked as materialized (
-  select found.seq from waiting cross join lateral (
+  select found.seq from ours cross join lateral (
     select o.seq from ${outbox} as o
-    where o.consumer = $1::text and o.shard = $2::smallint and o.seq = waiting.seq
+    where o.consumer = $1::text and o.shard = $2::smallint and o.seq = ours.seq
     limit 1
     for update of o skip locked
   ) as found
-), parked as materialized (
+), ours_parked as materialized (
   select p.place from ${parked} as p
   where p.consumer = $1::text and p.shard = $2::smallint and p.order_key = $3::text
   order by p.consumer, p.shard, p.order_key, p.place
   limit 1000
 ), locked_parked as materialized (
-  select found.place from parked cross join lateral (
+  select found.place from ours_parked cross join lateral (
     select p.place from ${parked} as p
-    where p.place = parked.place
+    where p.place = ours_parked.place
     limit 1
     for update of p skip locked
   ) as found
 )
-select ((select pg_catalog.count(*) from waiting) = (select pg_catalog.count(*) from locked)
-  and (select pg_catalog.count(*) from parked) = (select pg_catalog.count(*) from locked_parked))::text as unlocked`,
+select ((select pg_catalog.count(*) from ours) = (select pg_catalog.count(*) from locked)
+  and (select pg_catalog.count(*) from ours_parked) = (select pg_catalog.count(*) from locked_parked))::text as unlocked`,
   } as const
 }
 

@@ -72,10 +72,18 @@ export class PostgresLocalStore implements LocalStore {
 
   async readDue(lease: Lease, at: LocalShard, limits: ReadLimits): Promise<readonly LocalMessage[]> {
     const { shard, consumer } = at
+    // A message that another transaction has locked cannot be put back behind its predecessor, and is found again.
+    const putBack = new Set<string>()
     const heads = await dueMessages(
       columns,
-      () => this.#reads.query(this.#sql.parked.due, [shard, limits.messages, consumer]),
-      (rows) => this.#settlements.follow(lease, at, placesOf(rows)),
+      async () => {
+        const due = await this.#reads.query(this.#sql.parked.due, [shard, limits.messages, consumer])
+        return due.filter((row) => !putBack.has(columns.text(row, 'place')))
+      },
+      (rows) => {
+        for (const row of rows) putBack.add(columns.text(row, 'place'))
+        return this.#settlements.follow(lease, at, placesOf(rows))
+      },
     )
     return this.#reads.readHeads(at, limits, heads)
   }
@@ -136,14 +144,18 @@ export class PostgresLocalStore implements LocalStore {
   async settle(lease: Lease, at: LocalShard, settlement: LocalSettlement): Promise<readonly LocalRow[]> {
     const left = await this.#settlements.settle(lease, at, settlement)
     const { accepted, refused, behind } = settlement
-    const gone = [...accepted, ...refused.map(({ row }) => row), ...behind].filter((row) => row.in === 'waiting')
+    const gone = [...accepted, ...refused.map(({ row }) => row), ...behind].filter(
+      (row) => row.in === 'waiting',
+    )
     this.#reads.scans.deleted(at, gone.length)
     return left
   }
 
   async release(lease: Lease, at: LocalShard, keys: readonly string[]): Promise<void> {
     if (keys.length === 0) return
-    await this.#settlements.run(lease, [{ text: this.#sql.parked.release, values: [...scope(lease, at), keys] }])
+    await this.#settlements.run(lease, [
+      { text: this.#sql.parked.release, values: [...scope(lease, at), keys] },
+    ])
   }
 
   async healKeys(lease: Lease, at: LocalShard): Promise<number> {
@@ -176,6 +188,11 @@ export class PostgresLocalStore implements LocalStore {
     const doing = 'recording messages in flight'
     const { rows } = await runAtReadCommitted(this.#source, doing, this.#leases.note, values)
     return rows.length > 0
+  }
+
+  async countDue(consumer: string, limit: number): Promise<number> {
+    const [row] = await this.#reads.query(this.#sql.waiting.countDue, [consumer, limit])
+    return Math.min(limit, columns.number(row, 'due'))
   }
 
   async survived(lease: Lease): Promise<void> {

@@ -38,7 +38,8 @@ export class PostgresOutboxStore implements OutboxStore {
     },
   ): Promise<void> {
     const { subscribers } = options ?? {}
-    if (subscribers !== undefined) await this.#appendSubscribed(session, messages, subscribers, options?.lockKeys === true)
+    if (subscribers !== undefined)
+      await this.#appendSubscribed(session, messages, subscribers, options?.lockKeys === true)
     else await this.#append(session, messages, options?.lockKeys === true)
     // Relays look at messages with a topic only.
     const isForRelays = subscribers === undefined || messages.some(({ topic }) => topic !== undefined)
@@ -71,7 +72,11 @@ export class PostgresOutboxStore implements OutboxStore {
     const [only] = messages
     const { rows: unrouted } =
       messages.length === 1 && only!.deliverAt === undefined
-        ? await execute(session, STORING, this.#sql.appendSubscribed, [...rows[0]!, consumers[0]!, ...switches])
+        ? await execute(session, STORING, this.#sql.appendSubscribed, [
+            ...rows[0]!,
+            consumers[0]!,
+            ...switches,
+          ])
         : await execute(session, STORING, this.#sql.appendSubscribedBatch, [
             ...valuesByColumn(rows),
             consumers.flatMap((list, index) => list.map(() => index + 1)),

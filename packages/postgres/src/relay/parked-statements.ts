@@ -10,7 +10,7 @@ import {
   stampIn,
   stampOf,
   verdicts,
-} from './relay-statements.ts'
+} from './backlog-statements.ts'
 
 /** All statements on the table of parked messages that a relay runs. `schema` is quoted. */
 export function parkedStatements(schema: string) {
@@ -142,7 +142,13 @@ export function parkedParts(schema: string, { table }: Pick<ParkedTable, 'table'
    * keys, or sort the whole key. With a comparison of rows as the upper bound, PostgreSQL before 18 goes on to the end of
    * the shard if the key has no such row.
    */
-  const ofKey = (shard: string, key: string, comparison: '>' | '>=', place: string, consumer?: string): string =>
+  const ofKey = (
+    shard: string,
+    key: string,
+    comparison: '>' | '>=',
+    place: string,
+    consumer?: string,
+  ): string =>
     `${consumer === undefined ? '' : `f.consumer = ${consumer} and `}f.order_key is not null and f.shard = ${shard}::smallint
       and (f.order_key, f.place) ${comparison} (${key}, ${place}) and f.order_key <= ${key}`
   const inOrder = 'order by f.shard, f.order_key, f.place'
@@ -171,8 +177,10 @@ export function parkedReads(schema: string, place: ParkedTable) {
   const { parked, ofKey, inOrder, firstOf, found, rows } = parkedParts(schema, place)
   const columns = `p.place::text as seq, p.attempts::text as attempts, p.errors,
   (p.order_key is not null)::text as ordered, ${messageColumns('p')}`
-  const consumer = (parameter: string): string | undefined => (place.byConsumer ? `${parameter}::text` : undefined)
-  const ofConsumer = (parameter: string): string => (place.byConsumer ? `p.consumer = ${parameter}::text and ` : '')
+  const consumer = (parameter: string): string | undefined =>
+    place.byConsumer ? `${parameter}::text` : undefined
+  const ofConsumer = (parameter: string): string =>
+    place.byConsumer ? `p.consumer = ${parameter}::text and ` : ''
   return {
     /**
      * The due messages, those that have been due the longest first, each with the first message of its key. If another

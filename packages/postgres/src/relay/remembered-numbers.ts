@@ -3,7 +3,7 @@
  * each statement checks that the number comes from this server. On MySQL and MariaDB, each answer contains the name of
  * the server.
  */
-import { ANOTHER_SERVER } from './relay-statements.ts'
+import { ANOTHER_SERVER } from './backlog-statements.ts'
 
 /** How many times in a row a read may find that the server is another one. */
 const ATTEMPTS = 5
