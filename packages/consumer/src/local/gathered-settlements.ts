@@ -125,7 +125,8 @@ export class GatheredSettlements {
     failed(error)
     const isAway = isTxboxError(error) && error.code === 'TXBOX_DATABASE_UNAVAILABLE'
     if (!isAway && together.length > 1) this.#alone = together.length
-    else if (!isAway) this.#waiting.push(...this.#waiting.splice(0, together.length))
+    // Rows behind others keep their order.
+    else if (!isAway && !('behind' in together[0]!.settling)) this.#waiting.push(this.#waiting.shift()!)
     const pauseMs = Math.min(PAUSES_MS.longest, PAUSES_MS.shortest * 2 ** Math.min(this.#failures++, 10))
     await pause(pauseMs, over)
   }

@@ -5,7 +5,7 @@ export interface WindowRow {
   readonly id: string
   readonly message: LocalMessage
   readonly lane: KeyLane
-  /** `'held'`: read. `'out'`: handed to the consumer. `'parking'`: being parked behind another row of its key. */
+  /** `'held'`: read. `'out'`: handed to the consumer. `'parking'`: being parked. */
   state: 'held' | 'out' | 'parking' | 'gone'
 }
 
@@ -20,6 +20,8 @@ export class KeyLane {
   isHeldBack = false
   /** How often in a row the first row could not be locked. */
   skips = 0
+  /** Rows that are being refused. Rows that are read meanwhile will be parked behind them. */
+  readonly refused = new Set<WindowRow>()
   /** The number of rows that are being parked. */
   parking = 0
 
@@ -30,7 +32,7 @@ export class KeyLane {
 
   /** Whether nothing of the lane may begin, although rows may wait. */
   get isBusy(): boolean {
-    return this.out.size > 0 || this.isHeldBack || this.parking > 0
+    return this.out.size > 0 || this.isHeldBack || this.parking > 0 || this.refused.size > 0
   }
 
   get isReady(): boolean {

@@ -157,9 +157,11 @@ export class LocalShardWork implements DeliveryOwner {
     // A row of a run that was parked behind an earlier one is settled by that.
     if (row.state !== 'out') return
     if (!isParked) return void (await this.#settlements.add(settling))
-    this.#window.parking(row)
+    this.#window.refusing(row)
     await this.#settlements.add(settling)
-    const behind = this.#window.followers(row)
+    // It may have been parked behind an earlier row of its run meanwhile.
+    if (row.state !== 'out' || this.#over.signal.aborted) return
+    const behind = this.#window.refused(row)
     if (behind.length > 0) await this.#settleBehind(behind)
     this.#window.parked([row])
     if ('refused' in settling) this.#parked.dueIn(settling.refused.retryInMs ?? 0)
@@ -184,10 +186,8 @@ export class LocalShardWork implements DeliveryOwner {
     if (end.how === 'settled') this.#tools.handled()
     // A row that was parked has left the window already.
     if (state !== 'out') return
-    if (end.how === 'settled') {
-      const released = this.#window.done(row)
-      if (released !== undefined) this.#parked.release(released)
-    } else if (end.how === 'unknown') {
+    if (end.how === 'settled') this.#window.done(row)
+    else if (end.how === 'unknown') {
       this.#resumeIn(lane, this.#window.skip(row))
       this.#sawLocked()
     } else if (end.afterMs === 0) this.#window.back(row)

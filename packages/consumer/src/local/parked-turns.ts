@@ -68,6 +68,7 @@ export class ParkedTurns {
   }
 
   async #release(): Promise<void> {
+    for (const key of this.#tools.window.takeFreed()) this.#releases.add(key)
     const keys = [...this.#releases]
     if (keys.length === 0) return
     this.#releases.clear()

@@ -1,5 +1,5 @@
 import type { LocalMessage, LocalRead, ReadLimits } from '@txbox/core/ports'
-import { KeyLane, laneIdOf, rowId, type WindowRow } from './key-lane.ts'
+import { KeyLane, comesBefore, laneIdOf, rowId, type WindowRow } from './key-lane.ts'
 import { ReadCursor, isFull, type ReadInFlight } from './read-cursor.ts'
 
 /** While fewer keys than this may begin, the window looks behind the keys that fill it. */
@@ -30,6 +30,8 @@ export class ShardWindow {
   /** The lanes whose first row may begin, those that have been ready the longest first. */
   readonly #ready = new Set<KeyLane>()
   readonly #held = { rows: 0, bytes: 0 }
+  /** Keys of which no parked row is known any more. */
+  readonly #freed = new Set<string>()
 
   /** @param runLength the maximum number of rows of one key that are out at the same time. */
   constructor(limits: ReadLimits, runLength = 1) {
@@ -109,13 +111,19 @@ export class ShardWindow {
     this.#changed(lane)
   }
 
-  /** The row is settled, so that the next one of its key may begin. @returns the key, if its next parked row must be made due. */
-  done(row: WindowRow): string | undefined {
-    const { lane, message } = row
+  /** Returns once the keys whose next parked row must be made due, if there is one and it waits: no read returns it otherwise. */
+  takeFreed(): readonly string[] {
+    const freed = [...this.#freed]
+    this.#freed.clear()
+    return freed
+  }
+
+  /** The row is settled, so that the next one of its key may begin. */
+  done(row: WindowRow): void {
+    row.lane.skips = 0
     this.#end(row)
-    lane.skips = 0
-    this.#changed(lane)
-    return message.in === 'parked' && !lane.hasParked ? lane.key : undefined
+    this.#free(row)
+    this.#changed(row.lane)
   }
 
   /** The row comes back unchanged, as the first one of its key. */
@@ -147,25 +155,26 @@ export class ShardWindow {
     return pauseMs
   }
 
-  /** The row is about to be parked: from now on, no other row of its key begins. Ends with {@link parked}. */
-  parking(row: WindowRow): void {
-    row.lane.parking += 1
+  /** The row is about to be refused, and stays in the shard: from now on, no other row of its key begins. {@link refused} must follow. */
+  refusing(row: WindowRow): void {
+    row.lane.refused.add(row)
     this.#changed(row.lane)
   }
 
   /**
-   * The row was parked, or is about to be. @returns the waiting rows of its key, in their order, which must be parked behind it:
-   * those that are held, and those of its run that are out. {@link parked} must be called for them, too.
+   * The row was refused. @returns the waiting rows of its key, in their order, which must be parked behind it: those of its run that
+   * are out, and those that are held. {@link parked} must be called for the row and for them.
    */
-  followers(row: WindowRow): readonly WindowRow[] {
+  refused(row: WindowRow): readonly WindowRow[] {
     const { lane } = row
-    if (lane.key === undefined) return []
-    const run = [...lane.out].filter((other) => other !== row)
+    const run = [...lane.out].filter((other) => comesBefore(row.message, other.message))
     const held = lane.takeHeld()
     for (const other of held) this.#unhold(other)
     const all = [...run, ...held]
+    for (const other of [row, ...all]) lane.refused.delete(other)
     // Those that are parked already wait behind this row.
     for (const other of all.filter(({ message }) => message.in === 'parked')) this.#end(other)
+    this.#park(lane, [row])
     return this.#park(lane, all.filter(({ message }) => message.in === 'waiting'))
   }
 
@@ -216,7 +225,8 @@ export class ShardWindow {
         this.#hold(row)
         added += 1
       }
-      if (message.blocked || read.parked.has(lane.id) || lane.parking > 0) blocked.add(lane)
+      const isBlocked = message.blocked || read.parked.has(lane.id) || lane.parking > 0
+      if (isBlocked && lane.refused.size === 0) blocked.add(lane)
       this.#changed(lane)
     }
     if (read.without === undefined) this.#cursor.brought(read, result)
@@ -246,7 +256,8 @@ export class ShardWindow {
       const row = this.#rowOf(message)
       const { id, lane, state } = row
       const isStale = read.ended.has(id) || read.parked.has(lane.id) || read.dropped.has(lane.id)
-      if (state === 'gone' && !isStale && lane.parking === 0) this.#hold(row)
+      const isParking = lane.parking > 0 || lane.refused.size > 0
+      if (state === 'gone' && !isStale && !isParking) this.#hold(row)
       this.#changed(lane)
     }
     this.#makeRoom()
@@ -264,6 +275,7 @@ export class ShardWindow {
       for (const row of lane.takeHeld()) {
         this.#unhold(row)
         this.#end(row)
+        this.#free(row)
       }
       this.#changed(lane)
     }
@@ -317,6 +329,7 @@ export class ShardWindow {
     for (const row of rows) {
       if (row.state === 'held') this.#unhold(row)
       this.#end(row)
+      this.#free(row)
       if (row.message.in === 'waiting') this.#cursor.lower(row.message.seq)
       this.#changed(row.lane)
     }
@@ -365,6 +378,10 @@ export class ShardWindow {
     row.lane.out.delete(row)
     this.#rows.delete(row.id)
     this.#cursor.rowEnded(row.id)
+  }
+
+  #free({ message, lane }: WindowRow): void {
+    if (message.in === 'parked' && lane.key !== undefined && !lane.hasParked) this.#freed.add(lane.key)
   }
 
   #changed(lane: KeyLane): void {
