@@ -210,6 +210,7 @@ function connectedPorts(
         await translatingErrors(errors, CHECKING, ask)
       },
       useConnections: (part, connections) => useConnections(db, root.maxConnections(db), part, connections),
+      maxConnections: () => root.maxConnections(db),
       relay: ({ statementTimeoutMs }) => new MysqlRelayStore(tables, sourceOf(statementTimeoutMs)),
       deadLetters: ({ statementTimeoutMs, ...of }) =>
         deadLetterStore(tables, sourceOf(statementTimeoutMs), of),

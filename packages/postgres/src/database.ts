@@ -193,6 +193,7 @@ function connectedPorts(
       await translatingErrors(errors, CHECKING, () => checkRevision(run, schema))
     },
     useConnections: (part, connections) => useConnections(db, root.maxConnections(db), part, connections),
+    maxConnections: () => root.maxConnections(db),
     relay: ({ statementTimeoutMs }) => new PostgresRelayStore(schema, sourceOf(statementTimeoutMs)),
     deadLetters: ({ statementTimeoutMs, ...of }) => deadLetterStore(schema, sourceOf(statementTimeoutMs), of),
     inspection: () => inspectionStore(schema, root, db),

@@ -142,7 +142,7 @@ describe('figures', () => {
       bufferedDeadLetters: 0,
       handled: 0,
       swept: 0,
-      batches: 8,
+      batches: 10,
       timeouts: 0,
       failures: 0,
       durationMs: expect.any(Number),

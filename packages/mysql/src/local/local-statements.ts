@@ -63,10 +63,24 @@ from json_table(?, _utf8mb4'$[*]' columns (
   shard smallint unsigned path _utf8mb4'$[1]'
 )) as j)`,
 
+    /** The number of messages of a consumer that wait or are due, up to a limit of each. */
+    countDue: `
+select cast((
+  select count(*) from (
+    select 1 from ${localOutbox} as o force index (primary) where o.consumer = cast(? as binary) limit ?
+  ) as waiting
+) + (
+  select count(*) from (
+    select 1 from ${localParked} as p force index (local_parked_due)
+    where p.consumer = cast(? as binary) and p.due_at <= utc_timestamp(6) and p.dead_at is null
+    limit ?
+  ) as due
+) as char) as due`,
+
     read: read(),
 
     /** Like `read`, without the messages of some keys. */
-    readWithout: read(" and (o.`key` is null or cast(o.`key` as binary) not in (?))"),
+    readWithout: read(' and (o.`key` is null or cast(o.`key` as binary) not in (?))'),
 
     readPayload,
 
@@ -79,14 +93,14 @@ select cast(o.seq as char) as seq
 from ${localOutbox} as o force index (primary)
 where ${place('o')} and o.seq = ? and ${stampIn('o')} = ${instant('?')}
   and (select count(*) from ${leases} as l where ${IS_HOLDER}) = 1
-for update skip locked`,
+${skipLocked(engine, 'o')}`,
 
     /** Like `lockOne`, for several messages. Each is looked up by its whole key: a list (IN) may lock other rows of the shard. */
     lock: `
 select cast(o.seq as char) as seq
 from ${listed}
   and (select count(*) from ${leases} as l where ${IS_HOLDER}) = 1
-for update skip locked`,
+${skipLocked(engine, 'o')}`,
 
     removeOne: `
 delete from ${localOutbox}
@@ -108,7 +122,7 @@ from ${listed}`,
     lockListed: `
 select ${numberAndKey}
 from ${listed}
-for update skip locked`,
+${skipLocked(engine, 'o')}`,
 
     /** Finds rows, also those that another transaction has locked. */
     findListed: `
@@ -135,4 +149,9 @@ straight_join ${localOutbox} as o force index (primary) on ${place('o')} and o.s
 where ${stampIn('o')} = ${instant('v.stamp')}
 order by o.seq`,
   } as const
+}
+
+/** MySQL must be told that JSON_TABLE is not to be locked; MariaDB cannot be told. */
+export function skipLocked(engine: ServerTraits['engine'], table: string): string {
+  return `for update ${engine === 'mysql' ? `of ${table} ` : ''}skip locked`
 }
