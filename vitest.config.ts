@@ -3,7 +3,7 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 import { EXCLUDED, LIBRARIES, ON_TOP } from './test/support/tiers/libraries.ts'
 import { LeaveOutSequencer } from './test/support/engines/servers/leave-out-sequencer.ts'
 import { RunSummary, isCi } from './test/support/tiers/run-summary.ts'
-import { isLeftToAll, isShort, tierOfRun } from './test/support/tiers/tier.ts'
+import { isLeftOut, isShort, tierOfRun } from './test/support/tiers/tier.ts'
 
 /**
  * The databases, with what the quick tier runs every rule on: the library differs from one to the next, and the isolation
@@ -255,6 +255,6 @@ export default defineConfig({
     server: { deps: { external: [/\/packages\/[^/]+\/dist\//] } },
     sequence: { sequencer: LeaveOutSequencer },
     reporters: ['default', new RunSummary()],
-    projects: projects.filter((project) => !isLeftToAll(project.test?.name)),
+    projects: projects.filter((project) => !isLeftOut(project.test?.name)),
   },
 })

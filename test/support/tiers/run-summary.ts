@@ -1,7 +1,7 @@
 import { writeSync } from 'node:fs'
 import type { Reporter, SerializedError, TestCase, TestModule, Vitest } from 'vitest/node'
 import { isDeclared } from './skips.ts'
-import { leftToAll, tierOfRun } from './tier.ts'
+import { leftOut, tierOfRun } from './tier.ts'
 
 /** The number of projects, and of files, that are listed as the longest. */
 const LONGEST = 15
@@ -63,7 +63,7 @@ export class RunSummary implements Reporter {
         if (ci && !optional) this.#failed += 1
       }
     }
-    this.#lines.push(...leftToAll(), ...longest(modules))
+    this.#lines.push(...leftOut(), ...longest(modules))
     if (this.#vitest?.config.watch) this.#print()
   }
 
