@@ -50,6 +50,8 @@ const SLOW_TESTS = [
   'test/contract/*/gc-{batches,concurrency}{,.rotated}.test.ts',
   'test/contract/outbox/outbox-deduplication-property.rotated.test.ts',
   'test/contract/*/queue-{killed,source,stress}{,.rotated}.test.ts',
+  'test/contract/consumer/*.test.ts',
+  'test/contract/local/local-!(store|publishers)*.test.ts',
 ]
 
 /** The rules in which another version of PostgreSQL could differ: all that the quick tier runs on the newest version. */
