@@ -230,6 +230,13 @@ const projects: TestProjectInlineConfiguration[] = [
       provide: { ...DATABASES[engine], optional: true },
     }),
   ),
+  ...(['postgres', 'mysql', 'mariadb'] as const).map((engine) =>
+    onServers(`upgrade-${engine}`, [engine], {
+      include: ['test/upgrade/*.test.ts'],
+      hookTimeout: 300_000,
+      provide: DATABASES[engine],
+    }),
+  ),
   onServers('postgres-only', ['postgres'], { include: ['test/contract-postgres/**/*.test.ts'] }),
   onServers('cli', ['postgres'], { include: ['test/cli/**/*.test.ts'] }),
   onServers('crash', ['postgres'], { include: ['test/crash/**/*.test.ts'], testTimeout: 120_000 }),

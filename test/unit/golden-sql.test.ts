@@ -109,7 +109,7 @@ function onMysql(where: string, engine: 'mysql' | 'mariadb'): Areas {
     relay: mysqlRelay.relayStatements(tables, engine),
     parked: mysqlParked.parkedStatements(tables),
     local: mysqlLocal.localStatements(tables, engine),
-    'local-parked': mysqlLocalParked.localParkedStatements(tables),
+    'local-parked': mysqlLocalParked.localParkedStatements(tables, engine),
     subscription: mysqlSubscriptions(tables),
     queue: mysqlQueue.queueStatements(tables),
     'queue-receive': mysqlQueueReceive.queueReceiveStatements(tables, engine),
@@ -180,7 +180,11 @@ const PARTS: Record<string, readonly unknown[]> = {
   'lock-wait.within': ['select 1', 0],
   'outbox.append': [['appendRow', 'appendRow']],
   'outbox.appendLocked': [['appendLockedRow', 'appendRow']],
-  'outbox.appendLocal': [['localMessage', 'localMessage'], ['registeredSubscribers', 'givenSubscriber'], ['routed']],
+  'outbox.appendLocal': [
+    ['localMessage', 'localMessage'],
+    ['registeredSubscribers', 'givenSubscriber'],
+    ['routed'],
+  ],
   'outbox.schedule': [['scheduleRow']],
   'outbox.scheduleLocal': [['scheduledLocalMessage'], ['givenSubscriber'], []],
   'local-parked.nextOfAll': [['next', 'next']],
@@ -238,6 +242,7 @@ const PARTS: Record<string, readonly unknown[]> = {
   'relay.work': [['onServer', 'hasBacklog', 'hasDue']],
   'savepoint.set': ['txbox_1'],
   'savepoint.release': ['txbox_1'],
+  'transaction.limitIdleTime': [60, 'read committed'],
   'transaction.limitStatements': [4500],
   'own-transaction.limitStatement': [4500],
   'own-transaction.together': [['begin', 'limitIdleTime']],
@@ -304,7 +309,7 @@ describe.each(Object.keys(databases))('%s', (database) => {
       // A question about the server itself names no table of txbox.
       if (!/\b(from|into|update|join)\b/i.test(text)) continue
       if (
-        /\/(inspection\.|listen\.|migration\.|outbox\.lock-keys\.|relay\.(on-)?server\.)/.test(name) &&
+        /\/(inspection\.|listen\.|migration\.|removal\.(readers|recorded)\.|outbox\.lock-keys\.|relay\.(on-)?server\.)/.test(name) &&
         !text.includes('Else where')
       )
         continue

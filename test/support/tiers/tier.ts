@@ -19,6 +19,9 @@ const ONLY_IN_ALL: readonly string[] = [
   'debezium-postgres',
   'debezium-mysql',
   'debezium-mariadb',
+  'upgrade-postgres',
+  'upgrade-mysql',
+  'upgrade-mariadb',
 ]
 
 /**
