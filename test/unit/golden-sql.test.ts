@@ -6,6 +6,8 @@ import * as mysqlGarbage from '../../packages/mysql/src/operate/garbage-statemen
 import { tablesOf } from '../../packages/mysql/src/connection/identifiers.ts'
 import * as mysqlInbox from '../../packages/mysql/src/inbox/inbox-statements.ts'
 import * as mysqlInspection from '../../packages/mysql/src/operate/inspection-statements.ts'
+import * as mysqlLocalInspection from '../../packages/mysql/src/operate/local-inspection-statements.ts'
+import * as mysqlRemoval from '../../packages/mysql/src/operate/removal-statements.ts'
 import * as mysqlLease from '../../packages/mysql/src/relay/lease-statements.ts'
 import * as mysqlLocal from '../../packages/mysql/src/local/local-statements.ts'
 import * as mysqlLocalParked from '../../packages/mysql/src/local/local-parked-statements.ts'
@@ -31,6 +33,8 @@ import { deadLetterStatements } from '../../packages/postgres/src/operate/dead-l
 import { garbageStatements } from '../../packages/postgres/src/operate/garbage-statements.ts'
 import { inboxStatements } from '../../packages/postgres/src/inbox/inbox-statements.ts'
 import { inspectionStatements } from '../../packages/postgres/src/operate/inspection-statements.ts'
+import { localInspectionStatements } from '../../packages/postgres/src/operate/local-inspection-statements.ts'
+import { removalStatements } from '../../packages/postgres/src/operate/removal-statements.ts'
 import { leaseStatements } from '../../packages/postgres/src/relay/lease-statements.ts'
 import { listenStatements } from '../../packages/postgres/src/listen/listen-statements.ts'
 import { localParkedStatements } from '../../packages/postgres/src/local/local-parked-statements.ts'
@@ -74,6 +78,9 @@ const databases: Record<string, (where: string) => Areas> = {
       'queue-receive': queueReceiveStatements(schema),
       'dead-letter': deadLetterStatements(schema),
       'queue-dead-letter': deadLetterStatements(schema, 'queue'),
+      'local-dead-letter': deadLetterStatements(schema, 'local_parked'),
+      'local-inspection': localInspectionStatements(schema),
+      removal: removalStatements(schema),
       lease: leaseStatements(schema),
       garbage: garbageStatements(schema),
       inspection: inspectionStatements(schema),
@@ -110,6 +117,9 @@ function onMysql(where: string, engine: 'mysql' | 'mariadb'): Areas {
     'queue-purge': mysqlQueuePurge.queuePurgeStatements(tables, engine),
     'dead-letter': mysqlDeadLetter.deadLetterStatements(tables, engine),
     'queue-dead-letter': mysqlDeadLetter.queueDeadLetterStatements(tables, engine),
+    'local-dead-letter': mysqlDeadLetter.localDeadLetterStatements(tables, engine),
+    'local-inspection': mysqlLocalInspection.localInspectionStatements(tables),
+    removal: mysqlRemoval.removalStatements(tables, engine),
     lease: leases,
     garbage: mysqlGarbage.garbageStatements(tables, engine),
     inspection: mysqlInspection.inspectionStatements(tables),
@@ -137,6 +147,8 @@ const ROOMS: Readonly<Record<string, string>> = {
   hidden: 'connection',
   inspection: 'operate',
   lease: 'relay',
+  'local-dead-letter': 'operate',
+  'local-inspection': 'operate',
   'local-parked': 'local',
   'lock-wait': 'inbox',
   migration: 'tables',
@@ -146,6 +158,7 @@ const ROOMS: Readonly<Record<string, string>> = {
   'queue-dead-letter': 'operate',
   'queue-purge': 'queue',
   'queue-receive': 'queue',
+  removal: 'operate',
   savepoint: 'connection',
   session: 'connection',
   subscription: 'local',
@@ -195,6 +208,24 @@ const PARTS: Record<string, readonly unknown[]> = {
   'queue-dead-letter.findParked': [['topic', 'behind']],
   'queue-dead-letter.newest': [['topic', 'error']],
   'queue-dead-letter.findRetried': [['topic', 'error', 'behind']],
+  'local-dead-letter.list': [['ids', 'topic', 'type', 'key', 'consumer', 'afterPlace']],
+  'local-dead-letter.find': [['consumer', 'after']],
+  'local-dead-letter.listParked': [['ids', 'topic', 'type', 'key', 'consumer', 'behind']],
+  'local-dead-letter.findParked': [['consumer', 'behind']],
+  'local-dead-letter.newest': [['topic', 'error']],
+  'local-dead-letter.findRetried': [['consumer', 'error', 'behind']],
+  'local-dead-letter.firstOfKeys': [['firstOfKey', 'firstOfKey']],
+  ...Object.fromEntries(
+    [
+      'subscribed',
+      'countWaiting',
+      'countParked',
+      'countDead',
+      'findSubscriptions',
+      'findWaiting',
+      'findParked',
+    ].map((name) => [`removal.${name}`, [['ofType']]]),
+  ),
   'parked.nextOfAll': [['next', 'next']],
   'parked.readAllOnward': [['readOnward', 'readOnward']],
   'queue.send': [['sendRow', 'sendRow']],

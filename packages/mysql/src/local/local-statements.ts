@@ -63,6 +63,20 @@ from json_table(?, _utf8mb4'$[*]' columns (
   shard smallint unsigned path _utf8mb4'$[1]'
 )) as j)`,
 
+    /** The number of messages of a consumer that wait or are due, up to a limit of each. */
+    countDue: `
+select cast((
+  select count(*) from (
+    select 1 from ${localOutbox} as o force index (primary) where o.consumer = cast(? as binary) limit ?
+  ) as waiting
+) + (
+  select count(*) from (
+    select 1 from ${localParked} as p force index (local_parked_due)
+    where p.consumer = cast(? as binary) and p.due_at <= utc_timestamp(6) and p.dead_at is null
+    limit ?
+  ) as due
+) as char) as due`,
+
     read: read(),
 
     /** Like `read`, without the messages of some keys. */

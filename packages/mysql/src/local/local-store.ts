@@ -187,6 +187,12 @@ export class MysqlLocalStore implements LocalStore {
     return this.#notes.note(lease, inFlight)
   }
 
+  async countDue(consumer: string, limit: number): Promise<number> {
+    const { countDue } = await this.#sql()
+    const [row] = await this.#query(countDue, [consumer, limit, consumer, limit])
+    return Math.min(limit, columns.number(row, 'due'))
+  }
+
   survived(lease: Lease): Promise<void> {
     return this.#notes.survived(lease)
   }

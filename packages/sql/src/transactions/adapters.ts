@@ -38,6 +38,11 @@ export interface Snapshot {
    * when it is answered.
    */
   readonly undone: boolean
+  /**
+   * Whether something may have been committed: the transaction ended other than by a rollback or an error, or a statement succeeded
+   * after a rollback, outside of every transaction. True wherever the monitor cannot see the difference.
+   */
+  readonly mayHaveCommitted: boolean
 }
 
 /** A snapshot that can ask MySQL and MariaDB whether there was a rollback to a savepoint older than the snapshot. */
