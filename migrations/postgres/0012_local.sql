@@ -82,9 +82,10 @@ create index if not exists local_parked_order on txbox.local_parked (consumer, s
 create index if not exists local_parked_suspect on txbox.local_parked (consumer, shard, due_at)
   where suspect and due_at is not null;
 create index if not exists local_parked_unhandled on txbox.local_parked (consumer, type) where unhandled;
--- Dead letters: by age for the collection, by id for lists and redrives.
+-- Dead letters: by age for the collection, by id for lists and redrives, by consumer for its figures.
 create index if not exists local_parked_dead on txbox.local_parked (dead_at) where dead_at is not null;
 create index if not exists local_parked_dead_id on txbox.local_parked (id, place) where dead_at is not null;
+create index if not exists local_parked_dead_consumer on txbox.local_parked (consumer, id, place) where dead_at is not null;
 create index if not exists local_parked_due_since
   on txbox.local_parked (consumer, (greatest(created_at, deliver_at, redriven_at)))
   where dead_at is null;

@@ -6,7 +6,11 @@ import * as mysqlGarbage from '../../packages/mysql/src/operate/garbage-statemen
 import { tablesOf } from '../../packages/mysql/src/connection/identifiers.ts'
 import * as mysqlInbox from '../../packages/mysql/src/inbox/inbox-statements.ts'
 import * as mysqlInspection from '../../packages/mysql/src/operate/inspection-statements.ts'
+import * as mysqlLocalInspection from '../../packages/mysql/src/operate/local-inspection-statements.ts'
+import * as mysqlRemoval from '../../packages/mysql/src/operate/removal-statements.ts'
 import * as mysqlLease from '../../packages/mysql/src/relay/lease-statements.ts'
+import * as mysqlLocal from '../../packages/mysql/src/local/local-statements.ts'
+import * as mysqlLocalParked from '../../packages/mysql/src/local/local-parked-statements.ts'
 import { lockWaitStatements } from '../../packages/mysql/src/inbox/lock-wait-statements.ts'
 import * as mysqlMigration from '../../packages/mysql/src/tables/migration-statements.ts'
 import * as mysqlOutbox from '../../packages/mysql/src/outbox/outbox-statements.ts'
@@ -18,12 +22,19 @@ import * as mysqlQueue from '../../packages/mysql/src/queue/queue-statements.ts'
 import * as mysqlRelay from '../../packages/mysql/src/relay/relay-statements.ts'
 import * as mysqlSession from '../../packages/mysql/src/connection/session-statements.ts'
 import { shortTransactionStatements } from '../../packages/mysql/src/connection/short-transaction-statements.ts'
-import { withTimeLimit, withoutRowLimit } from '../../packages/mysql/src/connection/time-limit-statements.ts'
+import { subscriptionStatements as mysqlSubscriptions } from '../../packages/mysql/src/local/subscription-statements.ts'
+import {
+  withTimeLimit,
+  withoutRowLimit,
+  withoutSafeUpdates,
+} from '../../packages/mysql/src/connection/time-limit-statements.ts'
 import * as mysqlVersions from '../../packages/mysql/src/versions/version-buffer-statements.ts'
 import { deadLetterStatements } from '../../packages/postgres/src/operate/dead-letter-statements.ts'
 import { garbageStatements } from '../../packages/postgres/src/operate/garbage-statements.ts'
 import { inboxStatements } from '../../packages/postgres/src/inbox/inbox-statements.ts'
 import { inspectionStatements } from '../../packages/postgres/src/operate/inspection-statements.ts'
+import { localInspectionStatements } from '../../packages/postgres/src/operate/local-inspection-statements.ts'
+import { removalStatements } from '../../packages/postgres/src/operate/removal-statements.ts'
 import { leaseStatements } from '../../packages/postgres/src/relay/lease-statements.ts'
 import { listenStatements } from '../../packages/postgres/src/listen/listen-statements.ts'
 import { localParkedStatements } from '../../packages/postgres/src/local/local-parked-statements.ts'
@@ -67,6 +78,9 @@ const databases: Record<string, (where: string) => Areas> = {
       'queue-receive': queueReceiveStatements(schema),
       'dead-letter': deadLetterStatements(schema),
       'queue-dead-letter': deadLetterStatements(schema, 'queue'),
+      'local-dead-letter': deadLetterStatements(schema, 'local_parked'),
+      'local-inspection': localInspectionStatements(schema),
+      removal: removalStatements(schema),
       lease: leaseStatements(schema),
       garbage: garbageStatements(schema),
       inspection: inspectionStatements(schema),
@@ -94,12 +108,18 @@ function onMysql(where: string, engine: 'mysql' | 'mariadb'): Areas {
     outbox: mysqlOutbox.outboxStatements(tables),
     relay: mysqlRelay.relayStatements(tables, engine),
     parked: mysqlParked.parkedStatements(tables),
+    local: mysqlLocal.localStatements(tables, engine),
+    'local-parked': mysqlLocalParked.localParkedStatements(tables, engine),
+    subscription: mysqlSubscriptions(tables),
     queue: mysqlQueue.queueStatements(tables),
     'queue-receive': mysqlQueueReceive.queueReceiveStatements(tables, engine),
     'queue-attempt': mysqlQueueAttempt.queueAttemptStatements(tables),
     'queue-purge': mysqlQueuePurge.queuePurgeStatements(tables, engine),
     'dead-letter': mysqlDeadLetter.deadLetterStatements(tables, engine),
     'queue-dead-letter': mysqlDeadLetter.queueDeadLetterStatements(tables, engine),
+    'local-dead-letter': mysqlDeadLetter.localDeadLetterStatements(tables, engine),
+    'local-inspection': mysqlLocalInspection.localInspectionStatements(tables),
+    removal: mysqlRemoval.removalStatements(tables, engine),
     lease: leases,
     garbage: mysqlGarbage.garbageStatements(tables, engine),
     inspection: mysqlInspection.inspectionStatements(tables),
@@ -115,6 +135,7 @@ function onMysql(where: string, engine: 'mysql' | 'mariadb'): Areas {
       read: withTimeLimit(leases.holders, engine, 5000),
       write: withTimeLimit(leases.sweep, engine, 5000),
       unlimited: withoutRowLimit(leases.holders, engine),
+      unlimitedWrite: withoutSafeUpdates(leases.sweep, engine),
     },
   }
 }
@@ -126,6 +147,8 @@ const ROOMS: Readonly<Record<string, string>> = {
   hidden: 'connection',
   inspection: 'operate',
   lease: 'relay',
+  'local-dead-letter': 'operate',
+  'local-inspection': 'operate',
   'local-parked': 'local',
   'lock-wait': 'inbox',
   migration: 'tables',
@@ -135,6 +158,7 @@ const ROOMS: Readonly<Record<string, string>> = {
   'queue-dead-letter': 'operate',
   'queue-purge': 'queue',
   'queue-receive': 'queue',
+  removal: 'operate',
   savepoint: 'connection',
   session: 'connection',
   subscription: 'local',
@@ -156,7 +180,17 @@ const PARTS: Record<string, readonly unknown[]> = {
   'lock-wait.within': ['select 1', 0],
   'outbox.append': [['appendRow', 'appendRow']],
   'outbox.appendLocked': [['appendLockedRow', 'appendRow']],
+  'outbox.appendLocal': [
+    ['localMessage', 'localMessage'],
+    ['registeredSubscribers', 'givenSubscriber'],
+    ['routed'],
+  ],
   'outbox.schedule': [['scheduleRow']],
+  'outbox.scheduleLocal': [['scheduledLocalMessage'], ['givenSubscriber'], []],
+  'local-parked.nextOfAll': [['next', 'next']],
+  'local-parked.readAllOnward': [['readOnward', 'readOnward']],
+  'local-parked.blockedOfAll': [['blocked', 'blocked']],
+  'subscription.add': [['addRow', 'addRow']],
   'lease.seed': [['seedRow', 'seedRow']],
   'lease.renew': [['heldRow', 'heldRow']],
   'lease.held': [['heldRow', 'heldRow']],
@@ -175,6 +209,24 @@ const PARTS: Record<string, readonly unknown[]> = {
   'queue-dead-letter.findParked': [['topic', 'behind']],
   'queue-dead-letter.newest': [['topic', 'error']],
   'queue-dead-letter.findRetried': [['topic', 'error', 'behind']],
+  'local-dead-letter.list': [['ids', 'topic', 'type', 'key', 'consumer', 'afterPlace']],
+  'local-dead-letter.find': [['consumer', 'after']],
+  'local-dead-letter.listParked': [['ids', 'topic', 'type', 'key', 'consumer', 'behind']],
+  'local-dead-letter.findParked': [['consumer', 'behind']],
+  'local-dead-letter.newest': [['topic', 'error']],
+  'local-dead-letter.findRetried': [['consumer', 'error', 'behind']],
+  'local-dead-letter.firstOfKeys': [['firstOfKey', 'firstOfKey']],
+  ...Object.fromEntries(
+    [
+      'subscribed',
+      'countWaiting',
+      'countParked',
+      'countDead',
+      'findSubscriptions',
+      'findWaiting',
+      'findParked',
+    ].map((name) => [`removal.${name}`, [['ofType']]]),
+  ),
   'parked.nextOfAll': [['next', 'next']],
   'parked.readAllOnward': [['readOnward', 'readOnward']],
   'queue.send': [['sendRow', 'sendRow']],
@@ -190,6 +242,7 @@ const PARTS: Record<string, readonly unknown[]> = {
   'relay.work': [['onServer', 'hasBacklog', 'hasDue']],
   'savepoint.set': ['txbox_1'],
   'savepoint.release': ['txbox_1'],
+  'transaction.limitIdleTime': [60, 'read committed'],
   'transaction.limitStatements': [4500],
   'own-transaction.limitStatement': [4500],
   'own-transaction.together': [['begin', 'limitIdleTime']],

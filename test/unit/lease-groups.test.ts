@@ -210,20 +210,22 @@ test('consumers with leases of different lengths are renewed with their own', as
   expect(one.keeper.roundMs).toBe(200)
 })
 
-test('leases that are acquired while their consumer leaves are released', async () => {
+test.for([
+  ['its own lease', 1],
+  ['its shards', 2],
+] as const)('what a consumer acquires while it leaves is released: %s', async ([, answer]) => {
   const processes = new Processes()
   const one = processes.start('one')
   const group = one.run('billing')
+  let answers = 0
   let leaving: Promise<void> | undefined
-  for (const answer of [1, 2]) {
-    let answers = 0
-    one.store.beforeAnswer = async () => {
-      if (++answers === answer) leaving ??= group.leave().then(() => one.keeper.remove(group))
-    }
-    await one.keeper.round()
+  one.store.beforeAnswer = async () => {
+    if (++answers === answer) leaving = group.leave().then(() => one.keeper.remove(group))
     await leaving
-    expect(processes.leases.ownersOf('local')).toEqual([])
   }
+  await one.keeper.round()
+  expect(answers).toBe(answer)
+  expect(processes.leases.ownersOf('local')).toEqual([])
   expect(group.held).toEqual([])
 })
 

@@ -46,7 +46,7 @@ export async function listByError(tools: Tools, options: DeadLettersOptions): Pr
   if (options.json === true) {
     for (const group of groups) {
       const [{ id, error, deadAt }] = group as [DeadLetter, ...DeadLetter[]]
-      const topics = [...new Set(group.map(({ topic }) => topic))]
+      const topics = [...new Set(group.flatMap(({ topic }) => (topic === undefined ? [] : [topic])))]
       writeJson({ error, count: group.length, newestAt: deadAt, id, topics })
     }
     return

@@ -1,23 +1,18 @@
-import { oneLine } from '@txbox/core/internal'
 import { Command, Option } from 'commander'
 import { discardDeadLetters, redriveDeadLetters, retryParked } from './change-dead-letters.ts'
 import { listDeadLetters, showDeadLetter } from './dead-letters-command.ts'
+import { addConsumers } from './consumers-program.ts'
 import { doctorCommand } from './doctor-command.ts'
 import { gcCommand } from './gc-command.ts'
 import { migrateCommand } from './migrate-command.ts'
 import type { Installation } from './installation.ts'
 import { interval, minutes, port, retention, seconds, wholeNumber } from './option-values.ts'
+import { EXIT_CODES, examples, withDatabase, withUsageErrors } from './program-parts.ts'
 import { readVersion } from './read-version.ts'
 import { relayCommand } from './relay-command.ts'
 import { statusCommand } from './status-command.ts'
-import { withoutSecrets } from './without-secrets.ts'
-
-const EXIT_CODES = '\nExit codes: 0 done, 1 failed, 2 wrong usage.'
 
 const THIRTY_DAYS_MS = 2_592_000_000
-
-/** The maximum length of a usage error, which quotes an argument. */
-const USAGE_CHARACTERS = 1000
 
 /** Creates the command line. A command throws instead of ending the process. */
 export function createProgram(installation: Installation): Command {
@@ -31,6 +26,7 @@ export function createProgram(installation: Installation): Command {
   addRelay(program, installation)
   addGc(program, installation)
   addStatus(program, installation)
+  addConsumers(program, installation)
   addDeadLetters(program, installation)
   addDoctor(program, installation)
   return program
@@ -127,7 +123,7 @@ function addGc(program: Command, installation: Installation): void {
 function addStatus(program: Command, installation: Installation): void {
   withDatabase(program, 'status', installation)
     .description(
-      'show the backlog, parked messages, dead letters, relays and their leases, the inbox, the last collection',
+      'show the backlog, parked messages, dead letters, local consumers, relays and their leases, the inbox, the last collection',
     )
     .option('--watch [seconds]', 'refresh at this interval, until Ctrl-C (default: 2)', seconds)
     .addHelpText('after', examples(installation, 'status', 'status --watch', 'status --json | jq .oldestDue'))
@@ -139,10 +135,9 @@ function addDeadLetters(program: Command, installation: Installation): void {
     .description('list, show, redrive or discard dead letters; retry parked messages')
     .addHelpText('after', EXIT_CODES)
   const of = (name: string): Command =>
-    withDatabase(group, name, installation).option(
-      '--queue <name>',
-      'messages of this stored queue, instead of those of the outbox',
-    )
+    withDatabase(group, name, installation)
+      .option('--queue <name>', 'messages of this stored queue, instead of those of the outbox')
+      .addOption(new Option('--consumer <name>', 'only messages of this local consumer').conflicts('queue'))
   const selecting = (name: string): Command =>
     of(name)
       .addOption(new Option('--topic <topic>', 'only messages of this topic').conflicts('queue'))
@@ -198,7 +193,9 @@ function parked(text: string): Option {
 function addChanges(selecting: (name: string) => Command, installation: Installation): void {
   selecting('redrive')
     .argument('[ids...]', 'the ids of the messages')
-    .description('publish dead letters again, with the same ids, before later messages of their keys')
+    .description(
+      'publish or handle dead letters again, with the same ids, before later messages of their keys',
+    )
     .option('--yes', 'skip the confirmation: for scripts')
     .addHelpText(
       'after',
@@ -263,35 +260,4 @@ function withPublisher(command: Command, mandatory = true): Command {
         .makeOptionMandatory(mandatory),
     )
     .option('--exchange <name>', "the RabbitMQ exchange; '' is the default exchange", 'txbox')
-}
-
-/** Makes a command throw instead of exiting, and write usage errors as one line that refers to the right help. */
-function withUsageErrors(command: Command): Command {
-  return command.exitOverride().configureOutput({
-    outputError(text, write) {
-      // Commander's errors quote the arguments unchanged, and put hints on separate lines.
-      const line = oneLine(withoutSecrets(text.replace(/^error: /, '')), USAGE_CHARACTERS)
-      write(`txbox: ${line} (see '${fullNameOf(command)} --help')\n`)
-    },
-  })
-}
-
-function fullNameOf(command: Command): string {
-  return command.parent === null ? command.name() : `${fullNameOf(command.parent)} ${command.name()}`
-}
-
-function examples({ calledAs }: Installation, ...lines: readonly string[]): string {
-  return `\nExamples:\n${lines.map((line) => `  ${calledAs} ${line}\n`).join('')}${EXIT_CODES}`
-}
-
-/** Creates a command with the options that every command has. */
-function withDatabase(program: Command, name: string, installation: Installation): Command {
-  return withUsageErrors(program.command(name))
-    .setOptionValue('installation', installation)
-    .addOption(
-      new Option('--database <url>', 'postgres://… or mysql://user@host/database').env('DATABASE_URL'),
-    )
-    .option('--schema <name>', "PostgreSQL: the schema of txbox's tables (default: txbox)")
-    .option('--prefix <text>', "MySQL, MariaDB: the prefix of the names of txbox's tables (default: txbox_)")
-    .option('--json', 'write JSON for programs, one object per line')
 }

@@ -7,10 +7,11 @@ export { attemptsOnConflict } from './time/attempts-on-conflict.ts'
 export { canonicalJson } from './messages/canonical-json.ts'
 export { isCausedBy, withCauses } from './errors/causes.ts'
 export { isClusterConflict, isMysqlConflict, isPostgresConflict } from './errors/conflict-errors.ts'
+export { CAUSATION_HEADER, causing, type Cause } from './sending/causes-of-messages.ts'
 export { createSender } from './sending/create-sender.ts'
 export { copyBytes, copyMessage } from './messages/copy-message.ts'
 export { connectedPortsOf, isConnected, portsOf } from './database/database.ts'
-export { deadLettersOf } from './database/dead-letters.ts'
+export { deadLetterStoreOf, deadLettersOf, whoAmI } from './database/dead-letters.ts'
 export { Deadline } from './time/deadline.ts'
 export {
   DEDUPLICATION_HEADER,
@@ -21,6 +22,7 @@ export {
   type SendHistory,
   type SendIdentity,
 } from './sending/deduplication.ts'
+export { withError, type StoredErrors } from './errors/error-history.ts'
 export { explanationOf } from './errors/explanation-of.ts'
 export { isFullDisk } from './errors/full-disk-errors.ts'
 export { LONGEST_TIMER_MS } from './time/durations.ts'

@@ -24,7 +24,7 @@ const target = useTarget()
 const garbage = useGarbage(target)
 const outbox = useOutboxTarget(target)
 
-const ROLES = ['app', 'relay', 'gc', 'operator', 'viewer'] as const
+const ROLES = ['app', 'local', 'relay', 'gc', 'operator', 'viewer'] as const
 type Role = (typeof ROLES)[number]
 
 /** Roles are the server's, not the database's: others may test at the same time. */
@@ -42,11 +42,14 @@ function script(): string {
   const sql = file().replaceAll(/^\s*--.*$/gm, '')
   if (onPostgres) {
     return sql
-      .replaceAll(/\btxbox_(app|relay|gc|operator|viewer)\b/g, (_, role: string) => userOf(role))
+      .replaceAll(/\btxbox_(app|local|relay|gc|operator|viewer)\b/g, (_, role: string) => userOf(role))
       .replace('nologin', "login password ''x''")
   }
   return sql
-    .replaceAll(/\btxbox_(app|relay|gc|operator|viewer)\b/g, (_, role: string) => `'${userOf(role)}'@'%'`)
+    .replaceAll(
+      /\btxbox_(app|local|relay|gc|operator|viewer)\b/g,
+      (_, role: string) => `'${userOf(role)}'@'%'`,
+    )
     .replace('create role', 'create user')
 }
 
@@ -110,7 +113,7 @@ test('the file runs as it is, and runs again: with roles that cannot log in', as
   const named = (role: string): string => `txbox_${role}_${mark}_role`
   const sql = file()
     .replaceAll(/^\s*--.*$/gm, '')
-    .replaceAll(/\btxbox_(app|relay|gc|operator|viewer)\b/g, (_, role: string) => named(role))
+    .replaceAll(/\btxbox_(app|local|relay|gc|operator|viewer)\b/g, (_, role: string) => named(role))
   onTestFinished(async () => {
     for (const role of ROLES) {
       if (onPostgres) await target.sql(`drop owned by ${named(role)}`)
@@ -159,14 +162,17 @@ describe('with the rights of docs/privileges and no others', () => {
     await garbage.park({ id: 'dead', diedAgo: 100 * 86_400 })
     await garbage.redriven({ id: 'dead', ago: 100 * 86_400 })
     await garbage.buffered({ key: 'k', from: 1, diedAgo: 100 * 86_400 })
+    await garbage.parkLocal({ id: 'dead', diedAgo: 100 * 86_400 })
+    await garbage.removed('c', 100 * 86_400)
     const collected = await createGarbageCollector({ database: as('gc') }).runOnce()
-    const removed = { inbox: 1, deadLetters: 1, redrives: 1, bufferedDeadLetters: 1 }
+    const removed = { inbox: 1, deadLetters: 2, redrives: 2, bufferedDeadLetters: 1 }
     expect(collected).toMatchObject({ ...removed, failures: 0, complete: true })
 
     const inspection = connectedPortsOf('test', as('viewer')).inspection()
     expect(await inspection.status()).toMatchObject({ backlog: { count: 0 }, lastCollection: { inbox: 1 } })
     expect(await inspection.blockingKeys(5)).toEqual([])
     expect(await inspection.queues(5)).toEqual([])
+    expect(await inspection.localConsumers(5)).toEqual([])
     expect(await inspection.stuckKeys(5)).toMatchObject({ keys: [] })
     const findings = await inspection.diagnose({ longTransactionMs: 60_000 })
     expect(findings.filter(({ verdict }) => verdict === 'problem')).toEqual([])
@@ -258,6 +264,29 @@ describe('with the rights of docs/privileges and no others', () => {
     expect(await queue.receive()).toEqual([])
   })
 
+  test('an operator lists, redrives and discards messages of local consumers, and ends their subscriptions', async () => {
+    for (const id of ['a', 'b']) await garbage.parkLocal({ id, diedAgo: 1 })
+    const operator = createDeadLetters({ database: as('operator') })
+    expect(await operator.list({ consumer: 'c' })).toHaveLength(2)
+    expect(await operator.redrive({ ids: ['a'] })).toHaveLength(1)
+    expect(await operator.discard({ ids: ['b'] })).toHaveLength(1)
+    const ports = connectedPortsOf('test', as('operator'))
+    const store = ports.deadLetters({ statementTimeoutMs: 10_000, local: true })
+    const filter = { ids: undefined, topic: undefined, type: undefined, key: undefined, after: undefined }
+    expect((await store.retry(filter, 10)).messages).toEqual([])
+    await expect(store.payloads('a', true, 10)).rejects.toThrow(/denied/)
+    expect(await ports.inspection().localConsumers(5)).toMatchObject([{ name: 'c', parked: { count: 1 } }])
+    await ports.subscriptions!().register('c', ['t'])
+    const how = { type: undefined, by: 'me', waitMs: 100 }
+    expect(await ports.removals().remove('c', { ...how, discard: false })).toMatchObject({
+      outcome: 'refused',
+    })
+    expect(await ports.removals().remove('c', { ...how, discard: true })).toMatchObject({ discarded: 1 })
+    const viewer = connectedPortsOf('test', as('viewer')).inspection()
+    expect(await viewer.localConsumers(5)).toEqual([])
+    expect(await garbage.removedConsumers()).toContain('c')
+  })
+
   test('a collector removes the dead letters of a queue, and lets the keys of handled messages go on', async () => {
     const database = as('app')
     const queue = createQueue({ database, name: 'left' })
@@ -293,6 +322,10 @@ describe('with the rights of docs/privileges and no others', () => {
       ['viewer', 'payload', 'waiting'],
       ['operator', 'payload', 'queue'],
       ['viewer', 'headers', 'queue'],
+      ['operator', 'payload', 'local_parked'],
+      ['operator', 'headers', 'local_outbox'],
+      ['viewer', 'payload', 'local_outbox'],
+      ['viewer', 'headers', 'local_parked'],
     ] as const) {
       await expect(sqlAs(role, `select ${column} from ${table(of)}`)).rejects.toThrow(/denied/)
     }

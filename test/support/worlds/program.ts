@@ -9,7 +9,14 @@ import { until } from './until.ts'
 
 const FOLDER = path.join(import.meta.dirname, '..', '..', 'crash', 'programs')
 
-export type ProgramName = 'relay' | 'local-relay' | 'consumer' | 'producer' | 'queue-consumer'
+export type ProgramName =
+  | 'relay'
+  | 'local-relay'
+  | 'local-hub'
+  | 'consumer'
+  | 'producer'
+  | 'queue-consumer'
+  | 'local-consumer'
 
 /** A program of test/crash/programs in a process of its own, which can be killed and paused for real. */
 export class Program {
@@ -32,6 +39,10 @@ export class Program {
       this.#process.once('exit', (code, signal) => resolve(signal ?? code ?? 0))
     })
     onTestFinished(async () => void (await this.kill()))
+  }
+
+  get pid(): number {
+    return this.#process.pid ?? 0
   }
 
   static pidsOf(name: ProgramName): readonly number[] {

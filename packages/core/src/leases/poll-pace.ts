@@ -15,8 +15,8 @@ const GATHER = { fromRate: 200, atRate: 1000, ms: 95 } as const
  * there are none.
  */
 export class PollPace {
-  readonly #min: number
-  readonly #max: number
+  #min: number
+  #max: number
   #ms: number
   /** Ends the wait in progress; each wait that ended early is followed by another controller. */
   #woken = new AbortController()
@@ -31,6 +31,13 @@ export class PollPace {
     this.#min = min
     this.#max = max
     this.#ms = min
+  }
+
+  /** Changes the shortest and the longest wait. */
+  between({ min, max }: { readonly min: number; readonly max: number }): void {
+    this.#min = min
+    this.#max = max
+    this.#ms = Math.min(max, Math.max(min, this.#ms))
   }
 
   /** Must be called when messages have been published: more may come soon. */

@@ -212,10 +212,11 @@ async function assertOpen(
   // Later statements of txbox may fail too.
   let swallowed: unknown
   let cause: unknown
+  let state: TransactionState | undefined
   try {
     // A statement that is still in flight may end the transaction. Therefore ask for the state first, and read the
     // snapshot after the answer.
-    const state = await asked
+    state = await asked
     swallowed = monitor?.abortedBy
     if (state === 'open' && isUndisturbed(snapshot)) return
     const isLost = state === 'none' || state === 'aborted' || snapshot?.ended === true
@@ -231,8 +232,19 @@ async function assertOpen(
       'written before it, the claim included, and what was written after it without a transaction is committed already, and ' +
       'a redelivery is a duplicate. Roll back. In the handler, let SQL errors leave the handler, do not commit, and roll ' +
       `back only to savepoints that the handler has set.${swallowedText(swallowed)}`,
-    { cause: swallowed ?? cause },
+    { cause: swallowed ?? cause, mayHaveCommitted: mayHaveCommitted(state, snapshot, cause) },
   )
+}
+
+/** An aborted transaction commits nothing, but an earlier one may have committed before it. */
+function mayHaveCommitted(
+  state: TransactionState | undefined,
+  snapshot: Snapshot | undefined,
+  cause: unknown,
+): boolean {
+  const isAborted = state === 'aborted' || cause !== undefined
+  if (isAborted && snapshot?.replaced !== true) return false
+  return snapshot?.mayHaveCommitted ?? true
 }
 
 /** If a connection cannot be monitored, only the server knows its state. */

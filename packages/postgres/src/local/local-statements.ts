@@ -140,6 +140,16 @@ cross join lateral (
 ) as found
 where waiting or due`,
 
+    /** The number of messages of a consumer ($1) that wait or are due, up to $2 of each. */
+    countDue: `
+select ((select pg_catalog.count(*) from (
+    select from ${outbox} as o where o.consumer = $1::text limit $2::bigint
+  ) as waiting) + (select pg_catalog.count(*) from (
+    select from ${parked} as p
+    where p.consumer = $1::text and p.due_at <= pg_catalog.statement_timestamp() and p.dead_at is null
+    limit $2::bigint
+  ) as due))::text as due`,
+
     /** Locks rows ($6 and $7) for a handler. */
     lock: `
 with ${held}

@@ -190,6 +190,11 @@ export class PostgresLocalStore implements LocalStore {
     return rows.length > 0
   }
 
+  async countDue(consumer: string, limit: number): Promise<number> {
+    const [row] = await this.#reads.query(this.#sql.waiting.countDue, [consumer, limit])
+    return Math.min(limit, columns.number(row, 'due'))
+  }
+
   async survived(lease: Lease): Promise<void> {
     await runAtReadCommitted(this.#source, 'resetting the crash count', this.#leases.survived, fence(lease))
   }

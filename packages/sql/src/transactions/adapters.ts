@@ -38,6 +38,11 @@ export interface Snapshot {
    * when it is answered.
    */
   readonly undone: boolean
+  /**
+   * Whether something may have been committed: the transaction ended other than by a rollback or an error, or a statement succeeded
+   * after a rollback, outside of every transaction. True wherever the monitor cannot see the difference.
+   */
+  readonly mayHaveCommitted: boolean
 }
 
 /** A snapshot that can ask MySQL and MariaDB whether there was a rollback to a savepoint older than the snapshot. */
@@ -288,10 +293,14 @@ export interface RootAdapter<R = unknown> {
    * Runs one transaction: COMMIT when `work` returns, ROLLBACK when it throws. A COMMIT that the server answers with a
    * rollback throws. If `opening` is present, BEGIN has not been sent, and `opening` must be used before any other
    * statement.
+   *
+   * @param idleLimitMs the server ends the connection when no statement was sent for so long. Ignored if setting this limit would
+   *   take another round trip.
    */
   transact<T>(
     root: R,
     work: (tx: unknown, opening: Opening | undefined) => Promise<T>,
     isolation: Isolation | undefined,
+    idleLimitMs?: number,
   ): Promise<T>
 }

@@ -5,6 +5,7 @@ import type {
   Finding,
   InspectionStore,
   Lag,
+  LocalConsumerFigures,
   OldestDue,
   QueueFigures,
   StatusFigures,
@@ -16,6 +17,7 @@ import { startOnPool } from '../../transactions/pool-waits.ts'
 import { translatingErrors, type DatabaseErrors } from '../../errors/database-errors.ts'
 import { ALL_SHARDS, shardRow } from '../queue/queue-shards.ts'
 import { orDropped, revisionFinding } from './findings.ts'
+import { LocalInspection, type InspectedLocal } from './local-inspection.ts'
 import type { Row, RowReader } from '../row-reader.ts'
 
 /** Short, because a user waits for the answer or the error. */
@@ -67,7 +69,12 @@ interface InspectedDatabase<V> {
       | 'blockedKeys',
       string
     >
-  >
+  > &
+    InspectedLocal<V>['sql']
+  readonly consumerValue: (consumer: string) => V
+  readonly nextLocalValues: (consumer: string) => readonly V[]
+  readonly localFiguresValues: (consumer: string, limit: number) => readonly V[]
+  readonly oldestInLocalValues: (consumer: string) => readonly V[]
   readonly read: RowReader
   readonly errors: DatabaseErrors
   readonly figuresValues: (limit: number) => readonly V[]
@@ -88,10 +95,20 @@ interface InspectedDatabase<V> {
 
 export class SqlInspectionStore<V> implements InspectionStore {
   readonly #database: InspectedDatabase<V | number>
+  readonly #local: LocalInspection<V | number>
   #asked: ReturnType<typeof startOnPool> | undefined
 
   constructor(database: InspectedDatabase<V | number>) {
     this.#database = database
+    this.#local = new LocalInspection(
+      {
+        ...database,
+        run: (doing, text, values) => this.#run(doing, text, values),
+        bounded: (row, name) => this.#bounded(row, name),
+        oldestDue: (row) => this.#toOldestDue(row),
+      },
+      COUNT_LIMIT,
+    )
   }
 
   async status(): Promise<StatusFigures> {
@@ -105,7 +122,10 @@ export class SqlInspectionStore<V> implements InspectionStore {
     const counted = read.number(figures, 'counted_claims')
     const claimsAreExact = counted < EXACT_CLAIMS
     return {
-      oldestDue: older(await this.#oldestDue(sql.oldestInOutbox), await this.#oldestDue(sql.oldestInQueues)),
+      oldestDue: older(
+        older(await this.#oldestDue(sql.oldestInOutbox), await this.#oldestDue(sql.oldestInQueues)),
+        await this.#local.oldestDue(),
+      ),
       backlog: count('backlog'),
       oldestMs: this.#ageIn(figures),
       parked: count('parked'),
@@ -128,6 +148,10 @@ export class SqlInspectionStore<V> implements InspectionStore {
         durationMs: read.number(last, 'duration_ms'),
       },
     }
+  }
+
+  localConsumers(limit: number): Promise<readonly LocalConsumerFigures[]> {
+    return this.#local.consumers(limit)
   }
 
   async hasQueue(name: string): Promise<boolean> {
@@ -290,16 +314,20 @@ export class SqlInspectionStore<V> implements InspectionStore {
   }
 
   async #oldestDue(statement: string): Promise<OldestDue | undefined> {
-    const { read } = this.#database
     const [row] = await this.#run('looking for the message that has been due the longest', statement)
-    return (
-      row && {
-        ageMs: Math.max(0, read.number(row, 'age_ms')),
-        in: read.text(row, 'part') as OldestDue['in'],
-        id: read.key(row, 'id'),
-        topic: read.text(row, 'topic'),
-      }
-    )
+    return this.#toOldestDue(row)
+  }
+
+  #toOldestDue(row: Row | undefined): OldestDue | undefined {
+    if (row === undefined) return undefined
+    const { read } = this.#database
+    const topic = read.optionalText(row, 'topic')
+    return {
+      ageMs: Math.max(0, read.number(row, 'age_ms')),
+      in: read.text(row, 'part') as OldestDue['in'],
+      id: read.key(row, 'id'),
+      ...(topic !== undefined && { topic }),
+    }
   }
 
   #bounded(row: Row | undefined, name: string, limit = COUNT_LIMIT): BoundedCount {

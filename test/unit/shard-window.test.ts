@@ -1,0 +1,297 @@
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { LocalMessage, LocalRead } from '@txbox/core/ports'
+import { ShardWindow, type Gate } from '../../packages/consumer/src/local/shard-window.ts'
+import { rowId, type KeyLane, type WindowRow } from '../../packages/consumer/src/local/key-lane.ts'
+import type { ReadInFlight } from '../../packages/consumer/src/local/read-cursor.ts'
+import { LocalShardModel } from '../support/subjects/local-shard-model.ts'
+
+const LIMITS = { messages: 8, bytes: 40 }
+
+type Command =
+  | { readonly kind: 'publish'; readonly key: number; readonly count: number; readonly bytes: number; readonly isOpen: boolean }
+  | { readonly kind: 'commit' | 'done' | 'fail' | 'skip' | 'vanish' | 'back' | 'backLater' | 'work'; readonly which: number }
+  | { readonly kind: 'take'; readonly count: number; readonly isHeldBack: boolean }
+  | { readonly kind: 'advance'; readonly ms: number }
+  | { readonly kind: 'read' | 'answer' | 'forget' }
+
+const which = fc.nat(7)
+const kinds = <K extends Command['kind']>(...all: K[]): fc.Arbitrary<K> => fc.constantFrom(...all)
+const commands = fc.array(
+  fc.oneof(
+    {
+      weight: 5,
+      arbitrary: fc.record({
+        kind: kinds('publish'),
+        // The last keys are none.
+        key: fc.nat(5),
+        count: fc.integer({ min: 1, max: 12 }),
+        bytes: fc.oneof({ weight: 9, arbitrary: fc.nat(3) }, { weight: 1, arbitrary: fc.constant(50) }),
+        isOpen: fc.nat(5).map((n) => n === 0),
+      }),
+    },
+    {
+      weight: 12,
+      arbitrary: fc.record({
+        kind: kinds('commit', 'done', 'done', 'done', 'fail', 'fail', 'skip', 'vanish', 'back', 'backLater', 'work', 'work'),
+        which,
+      }),
+    },
+    {
+      weight: 8,
+      arbitrary: fc.record({
+        kind: kinds('take'),
+        count: fc.integer({ min: 1, max: 6 }),
+        isHeldBack: fc.nat(9).map((n) => n === 0),
+      }),
+    },
+    { weight: 2, arbitrary: fc.record({ kind: kinds('advance'), ms: fc.integer({ min: 1, max: 400 }) }) },
+    { weight: 12, arbitrary: fc.record({ kind: kinds('read', 'answer', 'answer') }) },
+    { weight: 1, arbitrary: fc.record({ kind: kinds('forget') }) },
+  ) as fc.Arbitrary<Command>,
+  { maxLength: 120, size: 'max' },
+)
+
+/** One window on one shard, and everything that is in flight between them. */
+class World {
+  readonly table = new LocalShardModel()
+  readonly window: ShardWindow
+  /** Rows that handlers have now. */
+  out: WindowRow[] = []
+  /** What happens later, in this order or another: keys that are released, and lanes that are resumed. */
+  readonly #work: (() => void)[] = []
+  /** Settlements do not overtake each other. */
+  readonly #settlements: (() => void)[] = []
+  readonly #runLength: number
+  readonly #ended = new Set<string>()
+  #answer: (() => void) | undefined
+  #isDue = true
+  #parkings = 0
+
+  constructor(runLength: number) {
+    this.#runLength = runLength
+    this.window = new ShardWindow(LIMITS, runLength)
+    this.window.mayHaveMore()
+  }
+
+  run(command: Command): void {
+    const { table, window } = this
+    if (command.kind === 'publish') {
+      const key = command.key > 3 ? undefined : `key ${command.key}`
+      const count = command.isOpen ? 1 : command.count
+      for (let n = 0; n < count; n++) table.publish(key, command.bytes, command.isOpen)
+      this.found()
+    } else if (command.kind === 'commit') {
+      const open = table.openNumbers
+      if (open.length > 0) table.commit(open[command.which % open.length]!)
+      this.found()
+    } else if (command.kind === 'take') this.take(command.count, command.isHeldBack)
+    else if (command.kind === 'advance') table.now += command.ms
+    else if (command.kind === 'read') this.read()
+    else if (command.kind === 'answer') this.answer()
+    else if (command.kind === 'forget') {
+      window.forget()
+      this.#isDue = true
+    } else if (command.kind === 'work') this.work(command.which)
+    else this.#end(command.kind, command.which)
+  }
+
+  found(): void {
+    this.window.mayHaveMore()
+    this.#isDue = true
+  }
+
+  get isWorking(): boolean {
+    return this.#work.length + this.#settlements.length > 0
+  }
+
+  work(which: number): void {
+    const place = which % (this.#work.length + 1)
+    const [work] = place === this.#work.length ? this.#settlements.splice(0, 1) : this.#work.splice(place, 1)
+    work?.()
+  }
+
+  /** Hands out rows, and checks that each may begin. */
+  take(count: number, isHeldBack = false): readonly WindowRow[] {
+    const heldBack: KeyLane[] = []
+    const gate: Gate = {
+      mayBegin: (lane) => !isHeldBack || (heldBack.push(lane), false),
+      mayFollow: () => true,
+    }
+    const rows = this.window.take(count, gate)
+    this.#work.push(...heldBack.map((lane) => () => this.window.resume(lane)))
+    expect(rows.length).toBeLessThanOrEqual(count)
+    const before = this.out.map(({ message }) => message)
+    for (const [n, row] of rows.entries()) {
+      const { message } = row
+      const run = rows.slice(0, n).filter((other) => other.lane === row.lane)
+      expect(this.#ended.has(row.id), `${row.id} has ended`).toBe(false)
+      expect(before.some((other) => rowId(other) === row.id), `${row.id} is out`).toBe(false)
+      expect(before.some((other) => other.key !== undefined && other.key === message.key), `two of ${message.key}`).toBe(false)
+      expect(run.length).toBeLessThan(this.#runLength)
+      // A row that was removed by another process can no longer be locked.
+      if (!this.table.has(message)) continue
+      const isFirst = this.table.isFirst(message, run.map((other) => other.message))
+      expect(isFirst, `${row.id} is first of ${message.key}`).toBe(true)
+      expect(this.table.mayBegin(message), `${row.id} is due`).toBe(true)
+    }
+    this.out.push(...rows)
+    return rows
+  }
+
+  read(): void {
+    if (this.#answer !== undefined) return
+    const { window, table } = this
+    if (this.#isDue) {
+      this.#isDue = false
+      const read = window.nextDueRead()
+      const messages = table.readDue(read.limits)
+      this.#answer = () => {
+        if (window.addDue(read, messages)) this.#isDue = true
+      }
+      return
+    }
+    const read = window.nextRead(table.now)
+    if (read === undefined) return
+    const result = table.read(read.limits, read.after, read.without)
+    this.#answer = () => this.#brought(read, result)
+  }
+
+  answer(): void {
+    const answer = this.#answer
+    this.#answer = undefined
+    answer?.()
+  }
+
+  #brought(read: ReadInFlight, result: LocalRead): void {
+    const behind = this.window.add(read, result, this.table.now)
+    if (behind.length > 0) this.#settlements.push(() => this.#parkBehind(behind))
+  }
+
+  /** Every seventh row is locked by another transaction. No row behind it in its key is parked. */
+  #parkBehind(rows: readonly WindowRow[]): void {
+    const left = new Set<string>()
+    const keys = new Set<string | undefined>()
+    for (const { id, message } of rows) {
+      if (++this.#parkings % 7 === 0 || keys.has(message.key)) {
+        left.add(id)
+        keys.add(message.key)
+      } else this.table.behind(message)
+    }
+    for (const lane of this.window.parked(rows, left)) this.#work.push(() => this.window.resume(lane))
+    for (const { message } of rows) if (message.key !== undefined) this.table.release(message.key)
+    this.found()
+  }
+
+  #end(kind: 'done' | 'fail' | 'skip' | 'vanish' | 'back' | 'backLater', which: number): void {
+    const row = this.out[which % Math.max(1, this.out.length)]
+    if (row === undefined) return
+    // The rows of a run end in their order, and nothing behind a failed one has begun.
+    const run = this.out.filter(({ lane, state }) => lane === row.lane && state === 'out')
+    const [first] = run
+    if (first === undefined) return
+    const isLeft = (one: WindowRow): boolean => one !== first
+    if (kind === 'done') {
+      this.out = this.out.filter(isLeft)
+      this.done(first)
+    } else if (kind === 'fail') this.#fail(first, which)
+    else {
+      this.out = this.out.filter((one) => !run.includes(one))
+      if (kind === 'vanish') this.#remove(first.message)
+      for (const one of run.toReversed()) {
+        if (kind === 'back') this.window.back(one)
+        else if (kind === 'backLater') this.window.backLater(one)
+        else this.window.skip(one)
+      }
+      if (kind !== 'back') this.#work.push(() => this.window.resume(first.lane))
+    }
+  }
+
+  done(row: WindowRow): void {
+    this.#remove(row.message)
+    this.window.done(row)
+    // The keys are released later than the commit, and later than what else happens until then.
+    this.#work.push(() => this.#release())
+  }
+
+  #release(): void {
+    for (const key of this.window.takeFreed()) this.table.release(key)
+    this.found()
+  }
+
+  #remove(message: LocalMessage): void {
+    this.table.remove(message)
+    this.#ended.add(rowId(message))
+  }
+
+  #fail(row: WindowRow, which: number): void {
+    this.out = this.out.filter((one) => one !== row)
+    this.window.refusing(row)
+    this.#settlements.push(() => {
+      this.table.refuse(row.message, which * 50)
+      const behind = this.window.refused(row)
+      const parked = [...behind, row]
+      this.out = this.out.filter((one) => one.lane !== row.lane)
+      // Settlements of one shard do not overtake each other.
+      this.#settlements.push(() => {
+        for (const { message } of behind) this.table.behind(message)
+        this.window.parked(parked)
+        this.found()
+      })
+    })
+  }
+
+  /** Handles everything that is left, except rows that are never finished. */
+  drain(isStuck: (row: WindowRow) => boolean = () => false): void {
+    for (const seq of this.table.openNumbers) this.table.commit(seq)
+    this.answer()
+    for (let n = 0; n < 2000; n++) {
+      this.found()
+      for (let reads = 0; reads < 3; reads++) {
+        this.read()
+        this.answer()
+      }
+      for (let which = 0; this.isWorking; which++) this.work(which)
+      this.#release()
+      this.take(4)
+      const left = this.out.filter(isStuck)
+      for (const row of this.out.filter((one) => !isStuck(one))) this.done(row)
+      this.out = left
+      this.table.now += 50
+      if (this.table.size === 0) return
+    }
+  }
+}
+
+for (const runLength of [1, 3]) {
+  test(`L2 L4 L7 a window in any order of events: rows of a key in order, runs of ${runLength}, nothing lost or handed out after its end`, () => {
+    fc.assert(
+      fc.property(commands, (all) => {
+        const world = new World(runLength)
+        for (const command of all) world.run(command)
+        world.drain()
+        expect(world.table.size).toBe(0)
+      }),
+      { numRuns: 300 },
+    )
+  })
+}
+
+test('L2 a key with many rows whose handler hangs does not hide the rows behind it, and goes on afterwards', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 20, max: 200 }), fc.integer({ min: 1, max: 60 }), fc.nat(20), (hot, others, first) => {
+      const world = new World(1)
+      const isHot = ({ lane }: WindowRow): boolean => lane.key === 'hot'
+      for (let n = 0; n < first; n++) world.table.publish(`other ${n}`, 1, false)
+      for (let n = 0; n < hot; n++) world.table.publish('hot', 1, false)
+      for (let n = 0; n < others; n++) world.table.publish(n % 3 === 0 ? undefined : `other ${n % 5}`, 1, false)
+      world.found()
+      world.drain(isHot)
+      expect(world.table.size).toBe(hot)
+      expect(world.out.filter(isHot)).toHaveLength(1)
+      world.drain()
+      expect(world.table.size).toBe(0)
+    }),
+    { numRuns: 40 },
+  )
+})
