@@ -3,6 +3,7 @@ import type { ConnectedPorts } from '@txbox/core/ports'
 import { attemptsOnConflict, causing, propertyOf, type Cause } from '@txbox/core/internal'
 import { isTransactionAborted, mayHaveCommitted } from '../errors/failure-kind.ts'
 import type { LocalDelivery } from '../local/local-delivery-port.ts'
+import { wakeLocalConsumers } from '../local/local-hub.ts'
 import type { ConsumerSettings, WorkSettings } from '../options/consumer-settings.ts'
 import type { HeldDelivery } from '../receive/held-delivery.ts'
 import type { HandlerCall } from './handler-call.ts'
@@ -107,6 +108,8 @@ export class LocalWork implements Work {
     handle: (tx: unknown, locked: readonly HeldDelivery[]) => unknown,
   ): Promise<Done> {
     let isRefused = false
+    let hasPublished = false
+    const stored = (): void => void (hasPublished = true)
     let done: Done
     call.isOwnStatement = true
     try {
@@ -122,7 +125,9 @@ export class LocalWork implements Work {
           call.isOwnStatement = false
           if (locked.length === 0) return { locked, result: undefined }
           call.hasWritten = true
-          const result = await this.#watched(session, () => causing(tx, causeOf(locked), () => handle(tx, locked)))
+          const result = await this.#watched(session, () =>
+            causing(tx, { ...causeOf(locked), stored }, () => handle(tx, locked)),
+          )
           await removed(locked, session, call)
           return { locked, result }
         },
@@ -137,6 +142,7 @@ export class LocalWork implements Work {
       held.isSettled = true
       deliveryOf(held).committed()
     }
+    if (hasPublished) wakeLocalConsumers(this.#ports)
     return done
   }
 

@@ -245,14 +245,15 @@ select (case when (select pg_catalog.count(*) from held) = 1 then 'true' else '$
 
     /**
      * Whether none of the first 1000 waiting ($1 to $3) and parked messages of a key is locked by another transaction. The
-     * locks end with the transaction of this statement.
+     * locks end with the transaction of this statement. The planner must not know the limit: see `backlogReads`.
      */
     isUnlocked: `
 with ours as materialized (
   select o.seq from ${outbox} as o
-  where o.consumer = $1::text and o.shard = $2::smallint and o.key = $3::text
-  order by o.consumer, o.shard, o.seq
-  limit 1000
+  where o.consumer = $1::text and (o.shard, o.seq) >= ($2::smallint, 0) and o.shard <= $2::smallint
+    and case when o.key = $3::text then true end
+  order by o.shard, o.seq
+  limit (select 1000::bigint)
 ), locked as materialized (
   select found.seq from ours cross join lateral (
     select o.seq from ${outbox} as o
@@ -264,7 +265,7 @@ with ours as materialized (
   select p.place from ${parked} as p
   where p.consumer = $1::text and p.shard = $2::smallint and p.order_key = $3::text
   order by p.consumer, p.shard, p.order_key, p.place
-  limit 1000
+  limit (select 1000::bigint)
 ), locked_parked as materialized (
   select found.place from ours_parked cross join lateral (
     select p.place from ${parked} as p
