@@ -123,10 +123,7 @@ export function unroutedError(
   const [type] = types
   const what = type === undefined ? 'without a type' : `of type ${quoted(type)}`
   const others = types.length > 1 ? `, and ${types.length - 1} more of the same call,` : ''
-  const listed = known
-    .slice(0, LISTED_TYPES)
-    .map(quoted)
-    .join(', ')
+  const listed = known.slice(0, LISTED_TYPES).map(quoted).join(', ')
   const more = known.length > LISTED_TYPES ? ' and others' : ''
   return new InvalidMessageError(
     `publish: a message ${what}${others} has no topic, and no local consumer subscribes to its type. ` +
