@@ -261,25 +261,6 @@ onMainRoot(target, (kind) => {
     expect((await local.parked()).length).toBe(1)
   })
 
-  test('L4 a key is unlocked only if no transaction has locked a waiting or parked message of it', async () => {
-    const local = await start()
-    await local.publish('k', 'k', 'l', 'l')
-    const read = await local.messages()
-    await local.park(read.slice(2))
-    expect(await local.store.isKeyUnlocked(AT, 'k')).toBe(true)
-    const later = await local.handle([read[1]!])
-    expect(await local.store.isKeyUnlocked(AT, 'k')).toBe(false)
-    expect(await local.store.isKeyUnlocked(AT, 'l')).toBe(true)
-    const [head] = await local.readDue()
-    const parked = await local.handle([head!])
-    expect(await local.store.isKeyUnlocked(AT, 'l')).toBe(false)
-    await parked.rollback()
-    await later.commit()
-    expect(await local.store.isKeyUnlocked(AT, 'k')).toBe(true)
-    expect(await local.store.isKeyUnlocked(AT, 'l')).toBe(true)
-    expect(await local.store.isKeyUnlocked(AT, 'nothing')).toBe(true)
-  })
-
   test('L8 a settlement skips rows that no longer exist', async () => {
     const local = await start()
     const ids = await local.publish('k', 'k', 'l')
