@@ -69,6 +69,14 @@ export function localStatements(schema: string) {
   ): string => `${found(wanted, what, ['$4', '$5'], ' and held.found')}
       for update of o skip locked
     ) as found`
+  /** The plan evaluates a subquery without references to the row before it reads, and locks, the row. */
+  const one = `from ${outbox} as o
+where o.consumer = $4::text and o.shard = $5::smallint and o.seq = $6::bigint and ${stampIn('o')} = $7::timestamptz
+  and exists (
+    select from ${schema}.leases as l
+    where l.name = $1 and l.owner = $2 and l.term = $3::bigint and l.expires_at > pg_catalog.clock_timestamp()
+  )
+for update of o skip locked`
   /**
    * Rows to move ($wanted) that are locked, and come before no row of their key that is not: a row that overtakes another one
    * of its key on the way to the parked messages would be handled before it.
@@ -161,6 +169,20 @@ from held cross join ${locking(rows('$6', '$7'), 'o.seq')}`,
 with ${held}
 select
 from held cross join ${locking(rows('$6', '$7'), 'o.seq')}`,
+
+    /** Like `lock`, for one row, which is the usual case, and costs half as much without a list. */
+    lockOne: `
+select o.seq::text as seq
+${one}`,
+
+    lockOneUnseen: `
+select
+${one}`,
+
+    removeOne: `
+delete from ${outbox} as o
+where o.consumer = $1::text and o.shard = $2::smallint and o.seq = $3::bigint and ${stampIn('o')} = $4::timestamptz
+returning o.seq::text as seq`,
 
     /** Removes rows ($3 and $4) that the transaction has locked. */
     remove: `
