@@ -13,6 +13,9 @@ import { resultOf, type Handler, type Work, type WorkResult } from './work.ts'
 /** The maximum number of attempts of a transaction that the database asks to repeat. */
 const ATTEMPTS = 5
 
+/** How long after its time limit a handler counts as frozen. */
+const FROZEN_AFTER_MS = 1000
+
 type LocalSettings = Extract<WorkSettings, { kind: 'local' }>
 
 /** What a transaction has done with its batch. */
@@ -122,11 +125,18 @@ export class LocalWork implements Work {
           call.isOwnStatement = false
           if (locked.length === 0) return { locked, result: undefined }
           call.hasWritten = true
-          const result = await this.#watched(session, () => causing(tx, causeOf(locked), () => handle(tx, locked)))
+          const result = await this.#watched(session, () =>
+            causing(tx, causeOf(locked), () => handle(tx, locked)),
+          )
           await removed(locked, session, call)
           return { locked, result }
         },
-        { isolation: this.#work.isolation, signal: call.givenUp },
+        {
+          isolation: this.#work.isolation,
+          signal: call.givenUp,
+          // For a process that is frozen, and cannot give the call up itself.
+          idleLimitMs: this.#settings.handleTimeoutMs + FROZEN_AFTER_MS,
+        },
       )
     } catch (error) {
       // Another transaction has changed a message since the snapshot of this one: as if nothing could be locked.
@@ -157,7 +167,8 @@ export class LocalWork implements Work {
       })
       if (failure === undefined) return result
     } catch (error) {
-      if (mayHaveCommitted(error)) throw endedByHandler(failure === undefined ? propertyOf(error, 'cause') : failure.error)
+      if (mayHaveCommitted(error))
+        throw endedByHandler(failure === undefined ? propertyOf(error, 'cause') : failure.error)
       if (failure === undefined) throw error
     }
     throw failure.error
