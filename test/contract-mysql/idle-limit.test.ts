@@ -40,6 +40,7 @@ test('L4 the server ends the transaction of a handler that is frozen, and the ti
   await expect(failing).rejects.toThrow('mine')
   expect(await query(WAIT)).toEqual([before])
 
+  let isEnded = false
   const frozen = ports.transact(
     async (tx) => {
       await target.exec(tx as never, "select 1 from effects where name = 'held' for update")
@@ -47,10 +48,12 @@ test('L4 the server ends the transaction of a handler that is frozen, and the ti
         (await target.sql("select 1 from effects where name = 'held' for update skip locked")).length > 0
       expect(await isFree()).toBe(false)
       await until(isFree, () => 'the server has not ended the transaction')
+      isEnded = true
     },
     { ...options, idleLimitMs: 1000 },
   )
   await expect(frozen).rejects.toThrow()
+  expect(isEnded).toBe(true)
   const [after] = await query(WAIT)
   expect(after?.['seconds']).toBe(before?.['seconds'])
   expect(after?.['id']).not.toBe(before?.['id'])

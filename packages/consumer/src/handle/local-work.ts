@@ -14,6 +14,9 @@ import { resultOf, type Handler, type Work, type WorkResult } from './work.ts'
 /** The maximum number of attempts of a transaction that the database asks to repeat. */
 const ATTEMPTS = 5
 
+/** How long after its time limit a handler counts as frozen. */
+const FROZEN_AFTER_MS = 1000
+
 type LocalSettings = Extract<WorkSettings, { kind: 'local' }>
 
 /** What a transaction has done with its batch. */
@@ -131,7 +134,12 @@ export class LocalWork implements Work {
           await removed(locked, session, call)
           return { locked, result }
         },
-        { isolation: this.#work.isolation, signal: call.givenUp },
+        {
+          isolation: this.#work.isolation,
+          signal: call.givenUp,
+          // For a process that is frozen, and cannot give the call up itself.
+          idleLimitMs: this.#settings.handleTimeoutMs + FROZEN_AFTER_MS,
+        },
       )
     } catch (error) {
       // Another transaction has changed a message since the snapshot of this one: as if nothing could be locked.
@@ -163,7 +171,8 @@ export class LocalWork implements Work {
       })
       if (failure === undefined) return result
     } catch (error) {
-      if (mayHaveCommitted(error)) throw endedByHandler(failure === undefined ? propertyOf(error, 'cause') : failure.error)
+      if (mayHaveCommitted(error))
+        throw endedByHandler(failure === undefined ? propertyOf(error, 'cause') : failure.error)
       if (failure === undefined) throw error
     }
     throw failure.error
