@@ -119,7 +119,7 @@ class World {
       mayFollow: () => true,
     }
     const rows = this.window.take(count, gate)
-    this.#work.push(...heldBack.map((lane) => () => this.window.resume(lane)))
+    this.#work.push(...heldBack.map((lane) => () => this.resume(lane)))
     expect(rows.length).toBeLessThanOrEqual(count)
     const before = this.out.map(({ message }) => message)
     for (const [n, row] of rows.entries()) {
@@ -137,6 +137,10 @@ class World {
     }
     this.out.push(...rows)
     return rows
+  }
+
+  resume(lane: KeyLane): void {
+    this.#willPark(this.window.resume(lane))
   }
 
   read(): void {
@@ -164,21 +168,25 @@ class World {
   }
 
   #brought(read: ReadInFlight, result: LocalRead): void {
-    const behind = this.window.add(read, result, this.table.now)
-    if (behind.length > 0) this.#settlements.push(() => this.#parkBehind(behind))
+    this.#willPark(this.window.add(read, result, this.table.now))
   }
 
-  /** Every seventh row is locked by another transaction. No row behind it in its key is parked. */
+  #willPark(rows: readonly WindowRow[]): void {
+    if (rows.length > 0) this.#settlements.push(() => this.#parkBehind(rows))
+  }
+
+  /** Now and then a row is locked by another transaction. No row behind it in its key is parked. */
   #parkBehind(rows: readonly WindowRow[]): void {
     const left = new Set<string>()
     const keys = new Set<string | undefined>()
-    for (const { id, message } of rows) {
-      if (++this.#parkings % 7 === 0 || keys.has(message.key)) {
+    const lockedAt = ++this.#parkings % 3 === 0 ? this.#parkings % rows.length : -1
+    for (const [n, { id, message }] of rows.entries()) {
+      if (n === lockedAt || keys.has(message.key)) {
         left.add(id)
         keys.add(message.key)
       } else this.table.behind(message)
     }
-    for (const lane of this.window.parked(rows, left)) this.#work.push(() => this.window.resume(lane))
+    for (const lane of this.window.parked(rows, left)) this.#work.push(() => this.resume(lane))
     for (const { message } of rows) if (message.key !== undefined) this.table.release(message.key)
     this.found()
   }
@@ -203,7 +211,7 @@ class World {
         else if (kind === 'backLater') this.window.backLater(one)
         else this.window.skip(one)
       }
-      if (kind !== 'back') this.#work.push(() => this.window.resume(first.lane))
+      if (kind !== 'back') this.#work.push(() => this.resume(first.lane))
     }
   }
 

@@ -284,7 +284,8 @@ export class LocalShardWork implements DeliveryOwner {
 
   #resume(lane: KeyLane): void {
     if (this.#over.signal.aborted) return
-    this.#window.resume(lane)
+    const behind = this.#window.resume(lane)
+    if (behind.length > 0) void this.#parkBehind(behind)
     this.#parked.sawDue()
     this.#turns.wake()
     this.#news()
