@@ -64,7 +64,9 @@ describe.each(kindsOfTier(target).map((kind) => [kind.name, kind] as const))('%s
     await local.publish('a', 'b')
     const read = await local.read()
     const renewing = await root.begin()
-    await renewing.exec("update txbox_leases set expires_at = expires_at + interval 1 second where name = 'local/billing/3'")
+    await renewing.exec(
+      "update txbox_leases set expires_at = expires_at + interval 1 second where name = 'local/billing/3'",
+    )
     const handling = await root.begin()
     await target.limitLockWait(handling, 1000)
     expect(await local.lockIn(handling, read.slice(0, 1))).toHaveLength(1)
@@ -180,7 +182,11 @@ describe.each(kindsOfTier(target).map((kind) => [kind.name, kind] as const))('%s
     await local.lockIn(handling, [held!, d!])
     const left = await local.settle({
       accepted: [c!, d!],
-      refused: [refusalOf(held!), refusalOf(a!, { retryInMs: 60_000 }), refusalOf(b!, { retryInMs: undefined })],
+      refused: [
+        refusalOf(held!),
+        refusalOf(a!, { retryInMs: 60_000 }),
+        refusalOf(b!, { retryInMs: undefined }),
+      ],
       behind: [behindHeld!, behindA!],
     })
     // The row behind the locked one stays as well: as a parked message, it would come before it.
@@ -308,9 +314,7 @@ describe.each(kindsOfTier(target).map((kind) => [kind.name, kind] as const))('%s
     const ids = await local.publish('a', 'b', 'c')
     const read = await local.read()
     await local.settle({
-      refused: read.map((row, n) =>
-        refusalOf(row, { attempts: 0, retryInMs: 60_000, unhandled: n < 2 }),
-      ),
+      refused: read.map((row, n) => refusalOf(row, { attempts: 0, retryInMs: 60_000, unhandled: n < 2 })),
     })
     expect(await local.readDue()).toEqual([])
     await local.store.handled('billing', ['another type'])
@@ -350,24 +354,25 @@ describe('with settings of the session', () => {
   const kind = mainKind(target)
   const root = useRoot(target, kind, { isolation: 'read committed', max: 4 })
 
-  test.each(['set session sql_safe_updates = 1', "set session sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'", 'set session sql_select_limit = 1'])(
-    'O18 a handler locks and removes messages after %s',
-    async (setting) => {
-      await outbox.clear()
-      const local = new LocalRowsUnderTest(root, target)
-      await local.holdLease()
-      const ids = await local.publish('a', 'b', 'c')
-      const transaction = await root.begin()
-      await transaction.exec(setting)
-      const read = await local.read()
-      expect(await local.lockIn(transaction, read)).toEqual(ids)
-      await local.append(transaction, [messageFor({ topic: 'x' }), messageFor()])
-      await local.removeIn(transaction, read)
-      await transaction.exec(
-        'set session sql_safe_updates = default, session sql_mode = default, session sql_select_limit = default',
-      )
-      await transaction.commit()
-      expect(await local.read()).toHaveLength(2)
-    },
-  )
+  test.each([
+    'set session sql_safe_updates = 1',
+    "set session sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'",
+    'set session sql_select_limit = 1',
+  ])('O18 a handler locks and removes messages after %s', async (setting) => {
+    await outbox.clear()
+    const local = new LocalRowsUnderTest(root, target)
+    await local.holdLease()
+    const ids = await local.publish('a', 'b', 'c')
+    const transaction = await root.begin()
+    await transaction.exec(setting)
+    const read = await local.read()
+    expect(await local.lockIn(transaction, read)).toEqual(ids)
+    await local.append(transaction, [messageFor({ topic: 'x' }), messageFor()])
+    await local.removeIn(transaction, read)
+    await transaction.exec(
+      'set session sql_safe_updates = default, session sql_mode = default, session sql_select_limit = default',
+    )
+    await transaction.commit()
+    expect(await local.read()).toHaveLength(2)
+  })
 })

@@ -27,7 +27,11 @@ const consumer: LocalConsumer = createLocalConsumer({
   database,
   consumer: 'billing',
   handlers: {
-    'order.placed': async (tx, { payload, key, topic }: LocalInboxMessage<Order>, { deliveries, localRetries }) => {
+    'order.placed': async (
+      tx,
+      { payload, key, topic }: LocalInboxMessage<Order>,
+      { deliveries, localRetries },
+    ) => {
       const client: PoolClient = tx
       const names: [string | undefined, string | undefined] = [key, topic]
       await client.query('select $1, $2, $3', [payload.total.toFixed(2), deliveries + localRetries, names])
@@ -44,17 +48,24 @@ void consumer.drain({ deadlineMs: 1000 }).then(({ handled, parked, deadLettered,
   const sum: number = handled + parked + deadLettered + left
   return sum
 })
-consumer.on('dead-lettered', ({ message, error, deliveries }) => void [message.key, message.topic, error, deliveries])
+consumer.on(
+  'dead-lettered',
+  ({ message, error, deliveries }) => void [message.key, message.topic, error, deliveries],
+)
 
 // At least once, there is no transaction.
 createLocalConsumer({
   database: postgres({ db: kysely }),
   consumer: 'mailer',
   handlers: {
-    'mail.wanted': atLeastOnce(async ({ payload, key }: LocalInboxMessage<Mail>, { idempotencyKey, signal }) => {
-      await fetch(payload.to, { signal, headers: { 'idempotency-key': idempotencyKey, key: key ?? '' } })
-    }),
-    'order.placed': atLeastOnce(async ({ id, key }, { deliveries }) => void [id.length, key, deliveries.toFixed()]),
+    'mail.wanted': atLeastOnce(
+      async ({ payload, key }: LocalInboxMessage<Mail>, { idempotencyKey, signal }) => {
+        await fetch(payload.to, { signal, headers: { 'idempotency-key': idempotencyKey, key: key ?? '' } })
+      },
+    ),
+    'order.placed': atLeastOnce(
+      async ({ id, key }, { deliveries }) => void [id.length, key, deliveries.toFixed()],
+    ),
     'order.paid': async (tx, { payload }: InboxMessage<Order>) => {
       await tx.insertInto('invoices').values({ total: payload.total }).execute()
     },

@@ -7,7 +7,11 @@ declare const trx: Transaction<object>
 const database = postgres()
 
 const plain = createOutbox({ database })
-const given = createOutbox({ database, subscriptions: { 'order.placed': ['billing', 'mailer'] }, unrouted: 'ignore' })
+const given = createOutbox({
+  database,
+  subscriptions: { 'order.placed': ['billing', 'mailer'] },
+  unrouted: 'ignore',
+})
 const registered = createOutbox<{ orders: { id: string } }>({ database, subscriptions: 'registered' })
 assertType<Same<typeof plain, Outbox>>()
 assertType<Same<typeof given, SubscribedOutbox>>()

@@ -144,6 +144,11 @@ onMainRoot(target, (kind) => {
     const ids = await local.publish('hot', 'hot', 'k', undefined, 'hot', 'l')
     expect(idsOf((await local.read({ without: ['hot', 'x'] })).messages)).toEqual([ids[2], ids[3], ids[5]])
     expect(idsOf((await local.read({ without: ['hot'], messages: 2 })).messages)).toEqual([ids[2], ids[3]])
+    if (target.engine !== 'postgres') {
+      // These databases do not show who is writing, so each read begins at the start.
+      expect((await local.read({ messages: 2 })).certain).toBeUndefined()
+      return
+    }
     const seen: string[] = []
     let after: bigint | undefined
     for (let round = 0; round < 20 && seen.length < ids.length; round += 1) {

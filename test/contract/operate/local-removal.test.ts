@@ -103,10 +103,13 @@ describe('with discard', () => {
 
   test('a message that a handler has is left and reported, and nothing waits for the handler beyond the bound', async () => {
     await consumers.subscribe('billing', 'order.placed')
-    for (const id of ['held', 'free']) await consumers.waiting('billing', id)
+    await consumers.waiting('billing', 'held', { shard: '1' })
+    await consumers.waiting('billing', 'free', { shard: '2' })
     const handler = await root.begin()
     try {
-      await handler.exec(`select id from ${consumers.table('local_outbox')} where id = 'held' for update`)
+      await handler.exec(
+        `select id from ${consumers.table('local_outbox')} where consumer = 'billing' and shard = 1 for update`,
+      )
       expect(await remove('billing', { discard: true })).toMatchObject({
         discarded: 1,
         left: { count: 1, atLeast: false },

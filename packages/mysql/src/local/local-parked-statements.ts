@@ -3,12 +3,24 @@
  * PostgreSQL settles in one statement.
  */
 import type { Tables } from '../connection/identifiers.ts'
+import type { ServerTraits } from '../connection/server.ts'
 import { parkedStatementsOn } from '../relay/parked-statements.ts'
 import { IS_HOLDER, instant, placeIn, rowsTable, stampIn, unionAll } from '../relay/relay-statements.ts'
-import { LOCAL_SHARD } from './local-statements.ts'
+import { LOCAL_SHARD, skipLocked } from './local-statements.ts'
+
+/** The statements on parked messages that local consumers share with relays. */
+export function sharedParkedStatements({ localParked }: Pick<Tables, 'localParked'>) {
+  return parkedStatementsOn({
+    parked: localParked,
+    name: 'local_parked',
+    shard: LOCAL_SHARD,
+    topic: 'optional topic',
+    isUnhandled: true,
+  })
+}
 
 /** All statements on the parked messages of local consumers. `?` is replaced by a value as a literal. */
-export function localParkedStatements({ localParked, leases }: Tables) {
+export function localParkedStatements({ localParked, leases }: Tables, engine: ServerTraits['engine']) {
   const place = placeIn(LOCAL_SHARD)
   /** The rows of a list that are no dead letters. The text belongs behind FROM. */
   const listed = `${rowsTable('place')} as j
@@ -16,13 +28,7 @@ straight_join ${localParked} as p force index (primary) on p.place = j.place
 where ${place('p')} and p.dead_at is null and ${stampIn('p')} = ${instant('j.stamp')}`
   const stamp = "cast(timestampdiff(microsecond, '1970-01-01', p.created_at) as char) as stamp"
   return {
-    ...parkedStatementsOn({
-      parked: localParked,
-      name: 'local_parked',
-      shard: LOCAL_SHARD,
-      topic: 'optional topic',
-      isUnhandled: true,
-    }),
+    ...sharedParkedStatements({ localParked }),
 
     /** See `lockOne` of the waiting messages. */
     lockOne: `
@@ -30,13 +36,13 @@ select cast(p.place as char) as seq
 from ${localParked} as p force index (primary)
 where p.place = ? and ${stampIn('p')} = ${instant('?')} and ${place('p')} and p.dead_at is null
   and (select count(*) from ${leases} as l where ${IS_HOLDER}) = 1
-for update skip locked`,
+${skipLocked(engine, 'p')}`,
 
     lock: `
 select cast(p.place as char) as seq
 from ${listed}
   and (select count(*) from ${leases} as l where ${IS_HOLDER}) = 1
-for update skip locked`,
+${skipLocked(engine, 'p')}`,
 
     removeOne: `
 delete from ${localParked}
@@ -50,7 +56,7 @@ from ${listed}`,
     lockListed: `
 select cast(p.place as char) as place, p.order_key as order_key, case when p.due_at > utc_timestamp(6) then '1' end as later
 from ${listed}
-for update skip locked`,
+${skipLocked(engine, 'p')}`,
 
     /** Finds rows, also those that another transaction has locked. */
     findListed: `
@@ -71,7 +77,7 @@ select cast(p.place as char) as place
 from json_table(?, _utf8mb4'$[*]' columns (place bigint unsigned path _utf8mb4'$')) as j
 straight_join ${localParked} as p force index (primary) on p.place = j.place
 where p.dead_at is null
-for update skip locked`,
+${skipLocked(engine, 'p')}`,
 
     /** Whether a key is blocked. Each key is a branch of `blockedOfAll`. */
     blocked: `

@@ -11,9 +11,7 @@ import type { Run } from '../connection/short-transaction.ts'
 import { MAX_BRANCHES } from '../relay/parked-reads.ts'
 import { assertNone, type RelaySettling } from '../relay/relay-settling.ts'
 import { rowOf } from '../relay/relay-verdicts.ts'
-import type { localParkedStatements } from './local-parked-statements.ts'
-import type { localStatements } from './local-statements.ts'
-import { LockedRows, placeValues, rowIn } from './locked-rows.ts'
+import { LockedRows, placeValues, rowIn, type LocalSql } from './locked-rows.ts'
 import { parkRows, waitingVerdict, type LocalVerdict } from './park-rows.ts'
 
 /** What settlements of local consumers share. */
@@ -21,8 +19,7 @@ export interface SettlingTools {
   readonly source: MysqlStatementRoot
   /** Locks the lease last. */
   readonly settling: RelaySettling
-  readonly sql: () => Promise<ReturnType<typeof localStatements>>
-  readonly parked: ReturnType<typeof localParkedStatements>
+  readonly sql: () => Promise<LocalSql>
 }
 
 const HEAL_KEYS = 10_000
@@ -36,15 +33,13 @@ export class LocalSettlements {
   readonly #source: MysqlStatementRoot
   readonly #settling: RelaySettling
   readonly #sql: SettlingTools['sql']
-  readonly #parked: SettlingTools['parked']
   /** The last examined key of each shard that has more keys. */
   readonly #healed = new Map<string, Buffer>()
 
-  constructor({ source, settling, sql, parked }: SettlingTools) {
+  constructor({ source, settling, sql }: SettlingTools) {
     this.#source = source
     this.#settling = settling
     this.#sql = sql
-    this.#parked = parked
   }
 
   async settle(
@@ -53,7 +48,11 @@ export class LocalSettlements {
     { accepted, refused, behind }: LocalSettlement,
   ): Promise<readonly LocalRow[]> {
     const verdicts: LocalVerdict[] = [
-      ...refused.map((refusal) => ({ ...refusalOf(refusal), row: refusal.row, unhandled: refusal.unhandled })),
+      ...refused.map((refusal) => ({
+        ...refusalOf(refusal),
+        row: refusal.row,
+        unhandled: refusal.unhandled,
+      })),
       ...behind.map((row) => waitingVerdict(row)),
     ]
     const { kept, result } = await this.#settle(lease, at, accepted, verdicts)
@@ -72,7 +71,7 @@ export class LocalSettlements {
     const sql = await this.#sql()
     return this.#settling.settleTexts(lease, verdicts, async (run, texts) => {
       const rows = [...accepted, ...verdicts.map(({ row }) => row)]
-      const locked = await LockedRows.of({ run, at, settling: this.#settling, sql, parked: this.#parked }, rows)
+      const locked = await LockedRows.of({ run, at, settling: this.#settling, sql }, rows)
       const moved = verdicts.flatMap(({ row }, n) =>
         row.in === 'waiting' && locked.mayMove(row) ? [{ row, text: texts[n]! }] : [],
       )
@@ -84,10 +83,10 @@ export class LocalSettlements {
       let removed = 0
       for (const kind of ['waiting', 'parked'] as const) {
         const ofKind = gone.filter((row) => row.in === kind).map(rowOf)
-        const remove = kind === 'waiting' ? sql.remove : this.#parked.removeListed
+        const remove = kind === 'waiting' ? sql.remove : sql.parked.removeListed
         removed += await this.#settling.inPieces(run, remove, ofKind, placeValues(at))
       }
-      await this.#settling.inPieces(run, this.#parked.keep, keptTexts)
+      await this.#settling.inPieces(run, sql.parked.keep, keptTexts)
       const left = new Set([
         ...locked.leftAlone,
         ...verdicts.flatMap(({ row }) => (row.in === 'waiting' && locked.isHeldBack(row) ? [row] : [])),
@@ -98,13 +97,13 @@ export class LocalSettlements {
 
   async release(lease: Lease, at: LocalShard, keys: readonly string[]): Promise<void> {
     if (keys.length === 0) return
-    const { next, nextOfAll } = this.#parked
+    const { parked } = await this.#sql()
     await this.#settling.settle(lease, async (run) => {
       for (let from = 0; from < keys.length; from += MAX_BRANCHES) {
         const branches = keys
           .slice(from, from + MAX_BRANCHES)
-          .map((key) => fill(next, [...placeValues(at), Buffer.from(key)]))
-        const { rows } = await run(nextOfAll(branches), [])
+          .map((key) => fill(parked.next, [...placeValues(at), Buffer.from(key)]))
+        const { rows } = await run(parked.nextOfAll(branches), [])
         await this.#releasePlaces(run, rows.filter((row) => columns.flag(row, 'waits')).map(placeOf))
       }
     })
@@ -112,9 +111,10 @@ export class LocalSettlements {
 
   async healKeys(lease: Lease, at: LocalShard): Promise<number> {
     const shard = `${at.consumer}/${at.shard}`
+    const { parked } = await this.#sql()
     return this.#settling.settle(lease, async (run) => {
       const after = this.#healed.get(shard) ?? Buffer.alloc(0)
-      const { rows } = await run(this.#parked.heads, [...placeValues(at), after, HEAL_KEYS])
+      const { rows } = await run(parked.heads, [...placeValues(at), after, HEAL_KEYS])
       if (rows.length < HEAL_KEYS) this.#healed.delete(shard)
       else this.#healed.set(shard, bytesOf(rows.at(-1)!['order_key']))
       return this.#releasePlaces(run, rows.filter((row) => columns.flag(row, 'waits')).map(placeOf))
@@ -123,10 +123,16 @@ export class LocalSettlements {
 
   /** Puts due messages back behind their predecessors. @returns the places that were left as they are */
   async follow(lease: Lease, rows: readonly BacklogRow[]): Promise<readonly bigint[]> {
+    const { parked } = await this.#sql()
     return this.#settling.settle(lease, async (run) => {
-      const locked = new Set(await this.#lockPlaces(run, rows.map(({ seq }) => String(seq))))
+      const locked = new Set(
+        await this.#lockPlaces(
+          run,
+          rows.map(({ seq }) => String(seq)),
+        ),
+      )
       const isLocked = ({ seq }: BacklogRow): boolean => locked.has(String(seq))
-      await this.#settling.inPieces(run, this.#parked.follow, rows.filter(isLocked).map(rowOf))
+      await this.#settling.inPieces(run, parked.follow, rows.filter(isLocked).map(rowOf))
       return rows.filter((row) => !isLocked(row)).map(({ seq }) => seq)
     })
   }
@@ -137,21 +143,22 @@ export class LocalSettlements {
     const place = placeValues(at)
     return runTogether(this.#source, 'looking for locks on a key', async (run) => {
       const waiting = await run(sql.ofKeys, [...place, GREATEST_NUMBER, [bytes], PROBED_ROWS])
-      const parked = await run(this.#parked.ofKey, [...place, bytes, PROBED_ROWS])
+      const parked = await run(sql.parked.ofKey, [...place, bytes, PROBED_ROWS])
       // Only the rows of the key are locked: a handler would skip a row that this transaction has locked.
       const rows = [
         ...waiting.rows.map((row) => rowIn(row, 'waiting')),
         ...parked.rows.map((row) => rowIn(row, 'parked')),
       ]
-      const context = { run, at, settling: this.#settling, sql, parked: this.#parked }
+      const context = { run, at, settling: this.#settling, sql }
       return (await LockedRows.of(context, rows)).leftAlone.length === 0
     })
   }
 
   async handled(consumer: string, types: readonly string[]): Promise<void> {
     if (types.length === 0) return
+    const { parked } = await this.#sql()
     let after = 0n
-    for (let isFull = true; isFull; ) {
+    for (let isFull = true; isFull;) {
       const values: readonly Value[] = [
         Buffer.from(consumer),
         after,
@@ -160,9 +167,9 @@ export class LocalSettlements {
       ]
       const doing = 'looking for messages that had no handler'
       const places = await runTogether(this.#source, doing, async (run) => {
-        const { rows } = await run(this.#parked.unhandled, values)
+        const { rows } = await run(parked.unhandled, values)
         const found = rows.map(placeOf)
-        await this.#settling.inPieces(run, this.#parked.makeDue, await this.#lockPlaces(run, found))
+        await this.#settling.inPieces(run, parked.makeDue, await this.#lockPlaces(run, found))
         return found
       })
       isFull = places.length === HANDLED_ROWS
@@ -171,11 +178,13 @@ export class LocalSettlements {
   }
 
   async #releasePlaces(run: Run, places: readonly string[]): Promise<number> {
-    return this.#settling.inPieces(run, this.#parked.release, await this.#lockPlaces(run, places))
+    const { parked } = await this.#sql()
+    return this.#settling.inPieces(run, parked.release, await this.#lockPlaces(run, places))
   }
 
   /** Returns the places that could be locked. */
   async #lockPlaces(run: Run, places: readonly string[]): Promise<readonly string[]> {
-    return (await this.#settling.rowsInPieces(run, this.#parked.lockPlaces, places)).map(placeOf)
+    const { parked } = await this.#sql()
+    return (await this.#settling.rowsInPieces(run, parked.lockPlaces, places)).map(placeOf)
   }
 }

@@ -80,7 +80,7 @@ select cast((
     read: read(),
 
     /** Like `read`, without the messages of some keys. */
-    readWithout: read(" and (o.`key` is null or cast(o.`key` as binary) not in (?))"),
+    readWithout: read(' and (o.`key` is null or cast(o.`key` as binary) not in (?))'),
 
     readPayload,
 
@@ -93,14 +93,14 @@ select cast(o.seq as char) as seq
 from ${localOutbox} as o force index (primary)
 where ${place('o')} and o.seq = ? and ${stampIn('o')} = ${instant('?')}
   and (select count(*) from ${leases} as l where ${IS_HOLDER}) = 1
-for update skip locked`,
+${skipLocked(engine, 'o')}`,
 
     /** Like `lockOne`, for several messages. Each is looked up by its whole key: a list (IN) may lock other rows of the shard. */
     lock: `
 select cast(o.seq as char) as seq
 from ${listed}
   and (select count(*) from ${leases} as l where ${IS_HOLDER}) = 1
-for update skip locked`,
+${skipLocked(engine, 'o')}`,
 
     removeOne: `
 delete from ${localOutbox}
@@ -122,7 +122,7 @@ from ${listed}`,
     lockListed: `
 select ${numberAndKey}
 from ${listed}
-for update skip locked`,
+${skipLocked(engine, 'o')}`,
 
     /** Finds rows, also those that another transaction has locked. */
     findListed: `
@@ -149,4 +149,9 @@ straight_join ${localOutbox} as o force index (primary) on ${place('o')} and o.s
 where ${stampIn('o')} = ${instant('v.stamp')}
 order by o.seq`,
   } as const
+}
+
+/** MySQL must be told that JSON_TABLE is not to be locked; MariaDB cannot be told. */
+export function skipLocked(engine: ServerTraits['engine'], table: string): string {
+  return `for update ${engine === 'mysql' ? `of ${table} ` : ''}skip locked`
 }

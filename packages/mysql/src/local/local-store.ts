@@ -20,7 +20,7 @@ import { columns, placeOf } from '../connection/columns.ts'
 import type { Tables } from '../connection/identifiers.ts'
 import { json, type Value } from '../connection/literals.ts'
 import { runBounded, type MysqlStatementRoot } from '../connection/run-alone.ts'
-import { byEngine } from '../connection/server.ts'
+import { byEngine, type ServerTraits } from '../connection/server.ts'
 import { execute, type MysqlSession } from '../connection/session.ts'
 import { withoutSafeUpdates } from '../connection/time-limit-statements.ts'
 import { optional, toMessages, toMessageRow } from '../relay/backlog-message.ts'
@@ -30,11 +30,11 @@ import { RelayServer } from '../relay/relay-server.ts'
 import { RelaySettling, fence } from '../relay/relay-settling.ts'
 import { relayStatements } from '../relay/relay-statements.ts'
 import { rowOf } from '../relay/relay-verdicts.ts'
-import { localParkedStatements } from './local-parked-statements.ts'
+import { localParkedStatements, sharedParkedStatements } from './local-parked-statements.ts'
 import { LocalSettlements } from './local-settlements.ts'
 import { localStatements } from './local-statements.ts'
 import { LocalSuspects } from './local-suspects.ts'
-import { placeValues } from './locked-rows.ts'
+import { placeValues, type LocalSql } from './locked-rows.ts'
 
 type Kind = LocalRow['in']
 
@@ -43,8 +43,7 @@ const KINDS: readonly Kind[] = ['waiting', 'parked']
 /** The tables of local consumers on MySQL and MariaDB. {@link LocalStore} documents the methods. */
 export class MysqlLocalStore implements LocalStore {
   readonly #source: MysqlStatementRoot
-  readonly #sql: () => Promise<ReturnType<typeof localStatements>>
-  readonly #parked: ReturnType<typeof localParkedStatements>
+  readonly #sql: () => Promise<LocalSql>
   readonly #reads: ParkedReads
   readonly #settlements: LocalSettlements
   readonly #suspects: LocalSuspects
@@ -52,14 +51,14 @@ export class MysqlLocalStore implements LocalStore {
   readonly #server = new RelayServer()
 
   constructor(tables: Tables, source: MysqlStatementRoot) {
-    const [statements, ofLeases] = [byEngine(localStatements, tables), byEngine(relayStatements, tables)]
-    const engine = async (): Promise<'mysql' | 'mariadb'> => (await source.server()).engine
+    const [statements, ofLeases] = [byEngine(localSql, tables), byEngine(relayStatements, tables)]
+    const engine = async (): Promise<ServerTraits['engine']> => (await source.server()).engine
     const settling = new RelaySettling(source, async () => ofLeases[await engine()].holdOn, 'last')
     this.#source = source
     this.#sql = async () => statements[await engine()]
-    this.#parked = localParkedStatements(tables)
-    this.#reads = new ParkedReads(this.#parked, (text, values) => this.#query(text, values))
-    const tools = { source, settling, sql: this.#sql, parked: this.#parked }
+    const reading = sharedParkedStatements(tables)
+    this.#reads = new ParkedReads(reading, (text, values) => this.#query(text, values))
+    const tools = { source, settling, sql: this.#sql }
     this.#settlements = new LocalSettlements(tools)
     this.#suspects = new LocalSuspects(tools)
     this.#notes = new LeaseNotes(source, settling, async () => ofLeases[await engine()])
@@ -206,7 +205,8 @@ export class MysqlLocalStore implements LocalStore {
     [one, several]: readonly ['lockOne', 'lock'] | readonly ['removeOne', 'remove'],
   ): Promise<{ readonly text: string; readonly values: readonly Value[] }> {
     const place = placeValues(at)
-    const sql = kind === 'waiting' ? await this.#sql() : { ...this.#parked, remove: this.#parked.removeListed }
+    const { parked, ...waiting } = await this.#sql()
+    const sql = kind === 'waiting' ? waiting : { ...parked, remove: parked.removeListed }
     const [row] = rows as readonly [LocalRow, ...LocalRow[]]
     if (rows.length > 1) return { text: sql[several], values: [json(rows.map(rowOf)), ...place] }
     const named = [row.seq, row.stamp]
@@ -216,6 +216,10 @@ export class MysqlLocalStore implements LocalStore {
   async #query(text: string, values: readonly Value[]): Promise<readonly Row[]> {
     return (await runBounded(this.#source, 'reading messages of local consumers', text, values)).rows
   }
+}
+
+function localSql(tables: Tables, engine: ServerTraits['engine']): LocalSql {
+  return { ...localStatements(tables, engine), parked: localParkedStatements(tables, engine) }
 }
 
 function parkedPlaceOf(at: LocalShard): ParkedPlace {

@@ -13,27 +13,33 @@ import { parkRows, waitingVerdict } from './park-rows.ts'
 export class LocalSuspects {
   readonly #settling: SettlingTools['settling']
   readonly #sql: SettlingTools['sql']
-  readonly #parked: SettlingTools['parked']
 
-  constructor({ settling, sql, parked }: SettlingTools) {
+  constructor({ settling, sql }: SettlingTools) {
     this.#settling = settling
     this.#sql = sql
-    this.#parked = parked
   }
 
   async suspect(lease: Lease, at: LocalShard, rows: readonly LocalRow[]): Promise<readonly LocalRow[]> {
     const sql = await this.#sql()
     return this.#settling.settle(lease, async (run) => {
-      const context = { run, at, settling: this.#settling, sql, parked: this.#parked }
+      const context = { run, at, settling: this.#settling, sql }
       const locked = await LockedRows.of(context, rows)
       const parked = rows.filter((row) => row.in === 'parked' && locked.has(row) && !locked.isLater(row))
-      await this.#settling.inPieces(run, this.#parked.suspect, parked.map(({ seq }) => String(seq)))
+      await this.#settling.inPieces(
+        run,
+        sql.parked.suspect,
+        parked.map(({ seq }) => String(seq)),
+      )
       const suspects = rows.filter((row) => row.in === 'waiting' && locked.mayMove(row))
       const before = await locked.before(suspects)
       // A key of which one row is locked stays as it is: the suspect would otherwise be tried before that row.
       const stuck = before.stuckKeys
       const moved = [...suspects, ...before.rows].filter((row) => !stuck.has(before.keyOf(row)))
-      await this.#parkSuspects(run, at, { moved, suspects: new Set(suspects), keyOf: (row) => before.keyOf(row) })
+      await this.#parkSuspects(run, at, {
+        moved,
+        suspects: new Set(suspects),
+        keyOf: (row) => before.keyOf(row),
+      })
       const left = new Set([...locked.leftAlone, ...suspects.filter((row) => stuck.has(before.keyOf(row)))])
       return rows.filter((row) => left.has(row) || locked.isHeldBack(row))
     })
@@ -68,12 +74,13 @@ export class LocalSuspects {
   }
 
   async #blockedKeys(run: Run, at: LocalShard, keys: readonly string[]): Promise<Set<string>> {
+    const { parked } = await this.#sql()
     const found = new Set<string>()
     for (let from = 0; from < keys.length; from += MAX_BRANCHES) {
       const branches = keys
         .slice(from, from + MAX_BRANCHES)
-        .map((key, n) => fill(this.#parked.blocked, [from + n, ...placeValues(at), Buffer.from(key)]))
-      const { rows } = await run(this.#parked.blockedOfAll(branches), [])
+        .map((key, n) => fill(parked.blocked, [from + n, ...placeValues(at), Buffer.from(key)]))
+      const { rows } = await run(parked.blockedOfAll(branches), [])
       for (const row of rows) found.add(keys[columns.number(row, 'n')]!)
     }
     return found

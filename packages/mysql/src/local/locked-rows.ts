@@ -17,12 +17,16 @@ export function placeValues({ consumer, shard }: LocalShard): readonly Value[] {
   return [Buffer.from(consumer), shard]
 }
 
+/** The statements on waiting messages, and those on parked ones. */
+export type LocalSql = ReturnType<typeof localStatements> & {
+  readonly parked: ReturnType<typeof localParkedStatements>
+}
+
 interface Context {
   readonly run: Run
   readonly at: LocalShard
   readonly settling: RelaySettling
-  readonly sql: ReturnType<typeof localStatements>
-  readonly parked: ReturnType<typeof localParkedStatements>
+  readonly sql: LocalSql
 }
 
 interface RowsBefore {
@@ -117,8 +121,8 @@ export class LockedRows {
 
   async #lock(kind: LocalRow['in'], rows: readonly LocalRow[]): Promise<void> {
     if (rows.length === 0) return
-    const { run, at, settling, sql, parked } = this.#context
-    const { lockListed, findListed } = kind === 'waiting' ? sql : parked
+    const { run, at, settling, sql } = this.#context
+    const { lockListed, findListed } = kind === 'waiting' ? sql : sql.parked
     const number = kind === 'waiting' ? 'seq' : 'place'
     const find = (text: string, wanted: readonly LocalRow[]): Promise<readonly Row[]> =>
       settling.rowsInPieces(run, text, wanted.map(rowOf), placeValues(at))

@@ -25,7 +25,7 @@ export class MysqlSubscriptionStore implements SubscriptionStore {
 
   async register(consumer: string, types: readonly string[]): Promise<readonly string[]> {
     const known = await this.#known(consumer, types)
-    const missing = [...new Set(types)].filter((type) => !known.has(type))
+    const missing = [...new Set(types)].filter((type) => !known.has(type)).toSorted()
     if (missing.length === 0) return []
     // All registrations lock in the same order.
     const rows = missing

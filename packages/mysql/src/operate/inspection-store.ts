@@ -22,6 +22,9 @@ const COUNTS = 5
 /** The number of counts in `queueFigures`. Each takes the queue and a limit as its values. */
 const QUEUE_COUNTS = 5
 
+/** The number of tables in which `nextLocal` looks for consumers. */
+const LOCAL_TABLES = 3
+
 /** The number of counts in `localFigures`. Each takes the consumer and a limit as its values. */
 const LOCAL_COUNTS = 4
 
@@ -47,6 +50,7 @@ export function inspectionStore(tables: Tables, root: RootAdapter, db: unknown):
       return [...counts, ...Array.from({ length: SHARDS }, () => name)]
     },
     consumerValue: (consumer) => ({ utf8: consumer }),
+    nextLocalValues: (consumer) => Array.from({ length: LOCAL_TABLES }, () => ({ utf8: consumer })),
     localFiguresValues: (consumer, limit) =>
       Array.from({ length: LOCAL_COUNTS }, () => [{ utf8: consumer }, limit]).flat(),
     // The consumer occurs once for each shard of the waiting messages, and once for the parked ones.

@@ -66,11 +66,12 @@ values (utc_timestamp(6), 0, ?, ?, ?)`,
 
     recorded: 'select cast(last_insert_id() as char) as number',
 
-    /** All open transactions: which tables they have read is not visible. Needs the privilege PROCESS. */
+    /** All open transactions in the database: which tables they have read is not visible. Needs the privilege PROCESS. */
     readers: `
-select cast(concat(trx_mysql_thread_id, ' ', trx_started) as char) as id
-from information_schema.innodb_trx
-where trx_mysql_thread_id <> connection_id() and trx_mysql_thread_id > 0`,
+select cast(concat(t.trx_mysql_thread_id, ' ', t.trx_started) as char) as id
+from information_schema.innodb_trx as t
+join information_schema.processlist as p on p.id = t.trx_mysql_thread_id
+where p.db = database() and p.id <> connection_id()`,
 
     findWaiting: (conditions: readonly string[]) => `
 select cast(m.shard as char) as shard, cast(m.seq as char) as seq

@@ -66,8 +66,7 @@ export class LocalMessages {
   #piecesOf(messages: readonly MessageToStore[]): readonly (readonly MessageToStore[])[] {
     const { registered } = this.#subscribers
     const subscribed = messages.filter(
-      ({ type }) =>
-        type !== undefined && (registered || givenConsumers(this.#subscribers, type).length > 0),
+      ({ type }) => type !== undefined && (registered || givenConsumers(this.#subscribers, type).length > 0),
     )
     const pieces: (readonly MessageToStore[])[] = []
     for (let from = 0; from < subscribed.length; from += MAX_BRANCHES) {

@@ -85,7 +85,11 @@ for update`,
      * @param subscribers pairs of type and consumer, as queries.
      * @param conditions the conditions under which anything is stored.
      */
-    appendLocal: (messages: readonly string[], subscribers: readonly string[], conditions: readonly string[]) => `
+    appendLocal: (
+      messages: readonly string[],
+      subscribers: readonly string[],
+      conditions: readonly string[],
+    ) => `
 insert into ${localOutbox}
   (consumer, shard, id, topic, \`key\`, type, content_type, headers, correlation_id, payload, created_at)
 select s.consumer, m.shard, m.id, m.topic, m.\`key\`, m.type, m.content_type, m.headers, m.correlation_id, m.payload,
@@ -97,7 +101,11 @@ order by m.n, s.consumer`,
     localMessage: `select ? as n, ${NAMED_COLUMNS}`,
 
     /** Like `appendLocal`, for scheduled messages. They are not part of the order of a key. */
-    scheduleLocal: (messages: readonly string[], subscribers: readonly string[], conditions: readonly string[]) => `
+    scheduleLocal: (
+      messages: readonly string[],
+      subscribers: readonly string[],
+      conditions: readonly string[],
+    ) => `
 insert into ${localParked}
   (consumer, shard, id, topic, \`key\`, type, content_type, headers, correlation_id, payload, created_at, deliver_at, due_at)
 select s.consumer, m.shard, cast(m.id as binary), m.topic, m.\`key\`, m.type, m.content_type, m.headers, m.correlation_id, m.payload,

@@ -11,14 +11,7 @@ import type {
   OutboxSettlement,
   ShardWork,
 } from '@txbox/core/ports'
-import {
-  SETTLING,
-  inlineBytes,
-  leaseLost,
-  refused as refusalOf,
-  waiting,
-  type Row,
-} from '@txbox/sql/stores'
+import { SETTLING, inlineBytes, leaseLost, refused as refusalOf, waiting, type Row } from '@txbox/sql/stores'
 import { toMessages, toMessageRow } from './backlog-message.ts'
 import type { Tables } from '../connection/identifiers.ts'
 import { columns } from '../connection/columns.ts'

@@ -108,7 +108,8 @@ export class RelaySettling {
     values: readonly Value[] = [],
   ): Promise<readonly Row[]> {
     const rows: Row[] = []
-    for (const piece of await this.#pieces(text, list)) rows.push(...(await run(text, [json(piece), ...values])).rows)
+    for (const piece of await this.#pieces(text, list))
+      rows.push(...(await run(text, [json(piece), ...values])).rows)
     return rows
   }
 

@@ -24,6 +24,7 @@ export function inspectionStore(schema: string, root: RootAdapter, db: unknown):
     hasQueueValues: (queue, locks) => [queue, locks],
     queueFiguresValues: (queue, limit) => [limit, queue],
     consumerValue: (consumer) => consumer,
+    nextLocalValues: (consumer) => [consumer],
     localFiguresValues: (consumer, limit) => [limit, consumer],
     oldestInLocalValues: (consumer) => [consumer],
     keyEndsValues: (queue, shard, key) => [queue, shard, key],

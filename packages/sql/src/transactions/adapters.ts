@@ -293,10 +293,14 @@ export interface RootAdapter<R = unknown> {
    * Runs one transaction: COMMIT when `work` returns, ROLLBACK when it throws. A COMMIT that the server answers with a
    * rollback throws. If `opening` is present, BEGIN has not been sent, and `opening` must be used before any other
    * statement.
+   *
+   * @param idleLimitMs the server ends the connection when no statement was sent for so long. Ignored if setting this limit would
+   *   take another round trip.
    */
   transact<T>(
     root: R,
     work: (tx: unknown, opening: Opening | undefined) => Promise<T>,
     isolation: Isolation | undefined,
+    idleLimitMs?: number,
   ): Promise<T>
 }

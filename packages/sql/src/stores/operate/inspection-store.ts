@@ -72,6 +72,7 @@ interface InspectedDatabase<V> {
   > &
     InspectedLocal<V>['sql']
   readonly consumerValue: (consumer: string) => V
+  readonly nextLocalValues: (consumer: string) => readonly V[]
   readonly localFiguresValues: (consumer: string, limit: number) => readonly V[]
   readonly oldestInLocalValues: (consumer: string) => readonly V[]
   readonly read: RowReader

@@ -14,6 +14,7 @@ export interface InspectedLocal<V> {
   >
   readonly read: RowReader
   readonly consumerValue: (consumer: string) => V
+  readonly nextLocalValues: (consumer: string) => readonly V[]
   readonly localFiguresValues: (consumer: string, limit: number) => readonly V[]
   readonly oldestInLocalValues: (consumer: string) => readonly V[]
   run(doing: string, text: string, values?: readonly V[]): Promise<readonly Row[]>
@@ -79,9 +80,9 @@ export class LocalInspection<V> {
 
   /** The consumers that have messages, dead letters or subscriptions, ordered by name. */
   async *#names(): AsyncGenerator<string> {
-    const { sql, read, run, consumerValue } = this.#database
+    const { sql, read, run, nextLocalValues } = this.#database
     for (let name: string | undefined = ''; ;) {
-      const [next] = await run('looking for local consumers', sql.nextLocal, [consumerValue(name)])
+      const [next] = await run('looking for local consumers', sql.nextLocal, nextLocalValues(name))
       if (next === undefined || !read.has(next, 'consumer')) return
       name = read.key(next, 'consumer')
       yield name

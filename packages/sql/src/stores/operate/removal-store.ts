@@ -3,7 +3,8 @@ import { pause } from '@txbox/core/internal'
 
 const PAGE = 1000
 const COUNT_LIMIT = 100_000
-const PAUSE_MS = 100
+/** InnoDB refreshes its list of transactions only if nobody has read it for a tenth of a second. */
+const PAUSE_MS = 150
 
 /** The messages of a consumer, or those of one of its types. */
 export interface RemovedMessages {
@@ -60,15 +61,16 @@ export class SqlRemovalStore implements SubscriptionRemovalStore {
   /** @returns whether all transactions have ended that may have read the subscription. */
   async #publishersEnd(waitMs: number): Promise<boolean> {
     const deadline = performance.now() + waitMs
-    const open = new Set(await this.#database.readers())
-    for (;;) {
-      const now = await this.#database.readers()
-      // Nobody can say which transactions are open, so they get the whole time.
-      if (now === undefined) {
-        await pause(Math.max(0, deadline - performance.now()))
-        return false
-      }
-      if (!now.some((id) => open.has(id))) return true
+    await pause(PAUSE_MS)
+    const open = await this.#database.readers()
+    // Nobody can say which transactions are open, so they get the whole time.
+    if (open === undefined) {
+      await pause(Math.max(0, deadline - performance.now()))
+      return false
+    }
+    const ids = new Set(open)
+    for (let now: readonly string[] | undefined = open; ; now = await this.#database.readers()) {
+      if (now === undefined || !now.some((id) => ids.has(id))) return true
       if (performance.now() >= deadline) return false
       await pause(PAUSE_MS)
     }

@@ -1,6 +1,6 @@
 import { propertyOf } from '@txbox/core/internal'
 import { isStale } from './stale-connection.ts'
-import type { Isolation, OwnConnection, RootAdapter, SqlResult } from '../adapters.ts'
+import type { OwnConnection, RootAdapter, SqlResult } from '../adapters.ts'
 import { lentBy } from '../pool-waits.ts'
 import { discardDeadIdle } from './idle-connections.ts'
 import { SET_ISOLATION, mysql2Statements } from './mysql2-statements.ts'
@@ -78,12 +78,15 @@ export function mysqlRoot<P>({
       }
     },
     connect: lend,
-    async transact(pool, work, isolation) {
+    async transact(pool, work, isolation, idleLimitMs) {
       const { tx, query, release } = await lend(pool)
       let broken = true
+      const run: OwnConnection['query'] = (text, values) => query(text, values, BEGIN_TIMEOUT_MS)
       try {
-        const run: OwnConnection['query'] = (text, values) => query(text, values, BEGIN_TIMEOUT_MS)
-        if (isolation !== undefined) await setIsolation(run, isolation)
+        if (idleLimitMs !== undefined) {
+          const seconds = Math.max(1, Math.ceil(idleLimitMs / 1000))
+          await prepare(run, mysql2Statements.limitIdleTime(seconds, isolation))
+        } else if (isolation !== undefined) await prepare(run, SET_ISOLATION[isolation])
         await run(mysql2Statements.begin, [])
         broken = false
         const result = await work(tx, undefined)
@@ -96,7 +99,14 @@ export function mysqlRoot<P>({
         )
         throw error
       } finally {
-        release(broken)
+        if (broken || idleLimitMs === undefined) release(broken)
+        // Nobody waits for the setting: the next borrower of the connection does.
+        else {
+          void run(mysql2Statements.restoreIdleTime, []).then(
+            () => release(false),
+            () => release(true),
+          )
+        }
       }
     },
   }
@@ -105,8 +115,8 @@ export function mysqlRoot<P>({
 /** The server's error: transaction characteristics can't be changed while a transaction is in progress. */
 const IN_PROGRESS = 1568
 
-async function setIsolation(query: OwnConnection['query'], isolation: Isolation): Promise<void> {
-  const statement = SET_ISOLATION[isolation]
+/** Runs a statement that sets the level of the next transaction. */
+async function prepare(query: OwnConnection['query'], statement: string): Promise<void> {
   try {
     await query(statement, [])
   } catch (error) {

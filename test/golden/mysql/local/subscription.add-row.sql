@@ -1,0 +1,1 @@
+(utc_timestamp(6), ?, ?)
