@@ -197,7 +197,8 @@ export class ShardWindow {
     const { held } = this.#rows
     const isRoomy = held.messages * 2 <= messages && held.bytes * 2 <= bytes
     const mayAround = this.#wantsAround && now >= this.#cursor.aroundAt
-    const mayOnward = isRoomy && this.#cursor.mayBringOnward
+    // Each poll finds the rows that are known already. They are not read again while enough keys may begin.
+    const mayOnward = isRoomy && this.#cursor.mayBringOnward && this.#rows.ready.size < LEAST_READY
     if (!mayAround && !mayOnward) return undefined
     const stuck = this.#rows.stuck()
     if (mayOnward && !(mayAround && stuck.rows * 8 >= messages)) {

@@ -17,7 +17,7 @@ import type {
 import { dueMessages } from '@txbox/sql/stores'
 import type { StatementRoot } from '@txbox/sql/transactions'
 import { columns } from '../connection/columns.ts'
-import { rowsOf } from '../connection/integer-arrays.ts'
+import { rowsOf, textStamp } from '../connection/integer-arrays.ts'
 import { runAtReadCommitted } from '../connection/run-alone.ts'
 import { execute, write, type PostgresSession } from '../connection/session.ts'
 import { fence } from '../relay/relay-outbox.ts'
@@ -113,25 +113,38 @@ export class PostgresLocalStore implements LocalStore {
     rows: readonly LocalRow[],
     scope: readonly unknown[],
   ): Promise<readonly LocalRow[]> {
-    const sql = this.#sql[where]
-    const values = [...scope, ...rowsOf(rows)]
+    const { text, unseen, values } = this.#locking(where, rows)
+    const all = [...scope, ...values]
     if ((session as PostgresSession).opening !== undefined) {
-      const count = await write(session, LOCKING, sql.lockUnseen, values)
+      const count = await write(session, LOCKING, unseen, all)
       if (count === rows.length) return rows
       if (count === 0) return []
     }
     // Locks again the rows that the transaction has locked already.
-    const { rows: found } = await execute(session, LOCKING, sql.lock, values)
+    const { rows: found } = await execute(session, LOCKING, text, all)
     const seqs = new Set(found.map((row) => columns.text(row, 'seq')))
     return rows.filter(({ seq }) => seqs.has(String(seq)))
+  }
+
+  #locking(
+    where: LocalRow['in'],
+    rows: readonly LocalRow[],
+  ): { readonly text: string; readonly unseen: string; readonly values: readonly unknown[] } {
+    const [row] = rows
+    if (where === 'waiting' && rows.length === 1) {
+      const { lockOne: text, lockOneUnseen: unseen } = this.#sql.waiting
+      return { text, unseen, values: [String(row!.seq), textStamp(row!.stamp)] }
+    }
+    const { lock: text, lockUnseen: unseen } = this.#sql[where]
+    return { text, unseen, values: rowsOf(rows) }
   }
 
   async remove(session: Session, at: LocalShard, rows: readonly LocalRow[]): Promise<void> {
     for (const where of ['waiting', 'parked'] as const) {
       const wanted = rows.filter((row) => row.in === where)
       if (wanted.length === 0) continue
-      const values = [at.consumer, at.shard, ...rowsOf(wanted)]
-      const { rows: removed } = await execute(session, REMOVING, this.#sql[where].remove, values)
+      const [text, values] = this.#removing(where, wanted)
+      const { rows: removed } = await execute(session, REMOVING, text, [at.consumer, at.shard, ...values])
       if (removed.length === wanted.length) continue
       throw new TransactionAbortedError(
         `${REMOVING} '${at.consumer}': only ${removed.length} of ${wanted.length} messages were still there. The transaction must ` +
@@ -139,6 +152,12 @@ export class PostgresLocalStore implements LocalStore {
       )
     }
     this.#reads.scans.deleted(at, rows.length)
+  }
+
+  #removing(where: LocalRow['in'], rows: readonly LocalRow[]): readonly [string, readonly unknown[]] {
+    const [row] = rows
+    if (where === 'parked' || rows.length > 1) return [this.#sql[where].remove, rowsOf(rows)]
+    return [this.#sql.waiting.removeOne, [String(row!.seq), textStamp(row!.stamp)]]
   }
 
   async settle(lease: Lease, at: LocalShard, settlement: LocalSettlement): Promise<readonly LocalRow[]> {
