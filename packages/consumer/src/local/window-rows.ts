@@ -77,7 +77,6 @@ export class WindowRows {
       lane.out.delete(row)
     }
     lane.parking += rows.length
-    if (rows.length > 0) this.#cursor.laneParked(lane.id)
     this.changed(lane)
     return rows
   }
