@@ -3,7 +3,7 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 import { EXCLUDED, LIBRARIES, ON_TOP } from './test/support/tiers/libraries.ts'
 import { LeaveOutSequencer } from './test/support/engines/servers/leave-out-sequencer.ts'
 import { RunSummary, isCi } from './test/support/tiers/run-summary.ts'
-import { isLeftToAll, isShort, tierOfRun } from './test/support/tiers/tier.ts'
+import { isLeftOut, isShort, tierOfRun } from './test/support/tiers/tier.ts'
 
 /**
  * The databases, with what the quick tier runs every rule on: the library differs from one to the next, and the isolation
@@ -50,6 +50,8 @@ const SLOW_TESTS = [
   'test/contract/*/gc-{batches,concurrency}{,.rotated}.test.ts',
   'test/contract/outbox/outbox-deduplication-property.rotated.test.ts',
   'test/contract/*/queue-{killed,source,stress}{,.rotated}.test.ts',
+  'test/contract/consumer/*.test.ts',
+  'test/contract/local/local-!(store|publishers)*.test.ts',
 ]
 
 /** The rules in which another version of PostgreSQL could differ: all that the quick tier runs on the newest version. */
@@ -262,6 +264,6 @@ export default defineConfig({
     server: { deps: { external: [/\/packages\/[^/]+\/dist\//] } },
     sequence: { sequencer: LeaveOutSequencer },
     reporters: ['default', new RunSummary()],
-    projects: projects.filter((project) => !isLeftToAll(project.test?.name)),
+    projects: projects.filter((project) => !isLeftOut(project.test?.name)),
   },
 })

@@ -191,7 +191,6 @@ const PARTS: Record<string, readonly unknown[]> = {
   'local-parked.nextOfAll': [['next', 'next']],
   'local-parked.readAllOnward': [['readOnward', 'readOnward']],
   'local-parked.blockedOfAll': [['blocked', 'blocked']],
-  'subscription.add': [['addRow', 'addRow']],
   'lease.seed': [['seedRow', 'seedRow']],
   'lease.renew': [['heldRow', 'heldRow']],
   'lease.held': [['heldRow', 'heldRow']],

@@ -24,23 +24,31 @@ export class KeyLane {
   readonly refused = new Set<WindowRow>()
   /** The number of rows that are being parked. */
   parking = 0
+  /** Whether the waiting rows that are held must be parked as soon as the lane is resumed: another transaction has locked one of them. */
+  mustPark = false
 
   constructor(id: string, key: string | undefined) {
     this.id = id
     this.key = key
   }
 
-  /** Whether nothing of the lane may begin, although rows may wait. */
+  /** Whether waiting rows of the lane must not begin now. */
   get isBusy(): boolean {
-    return this.out.size > 0 || this.isHeldBack || this.parking > 0 || this.refused.size > 0
+    return this.#isHeld || this.parking > 0 || this.mustPark
   }
 
+  /** Rows that are parked already come before those that are being parked. */
   get isReady(): boolean {
-    return this.held.length > 0 && !this.isBusy
+    const [first] = this.held
+    return first !== undefined && (first.message.in === 'parked' ? !this.#isHeld : !this.isBusy)
   }
 
   get isEmpty(): boolean {
     return this.held.length === 0 && !this.isBusy
+  }
+
+  get #isHeld(): boolean {
+    return this.out.size > 0 || this.isHeldBack || this.refused.size > 0
   }
 
   add(row: WindowRow): void {
@@ -64,7 +72,7 @@ export class KeyLane {
     if (first === undefined || this.key === undefined || !mayFollow(first.message)) return 1
     let length = 1
     for (const { message } of this.held.slice(1, most)) {
-      if (message.in !== first.message.in || message.attempts > 0 || !mayFollow(message)) break
+      if (message.attempts > 0 || !mayFollow(message)) break
       length += 1
     }
     return length

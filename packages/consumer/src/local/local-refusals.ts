@@ -1,3 +1,4 @@
+import { PermanentError } from '@txbox/core'
 import type { LocalMessage, LocalRefusal } from '@txbox/core/ports'
 import { explanationOf, oneLine, withError } from '@txbox/core/internal'
 
@@ -40,6 +41,13 @@ export function unhandledRefusal(message: LocalMessage): LocalRefusal {
     suspect: isSuspect,
     unhandled: true,
   }
+}
+
+/** The refusal of a suspect that was in flight at as many crashes as a message has attempts. Counts no attempt. */
+export function crashedRefusal(message: LocalMessage): { readonly refusal: LocalRefusal; readonly error: Error } {
+  const error = new PermanentError(CRASHED)
+  const how = { error: CRASHED, attempts: message.attempts, retryInMs: undefined }
+  return { error, refusal: refusalOf(message, how) }
 }
 
 /** The refusal of a suspect that is about to be tried, or that goes back to the other suspects with this many attempts counted. */

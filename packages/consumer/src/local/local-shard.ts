@@ -1,13 +1,14 @@
 import type { Session } from '@txbox/core'
-import type { LocalShard, LocalStore } from '@txbox/core/ports'
+import type { LocalStore } from '@txbox/core/ports'
 import { GatheredLocks } from './gathered-locks.ts'
 import { GatheredSettlements, type Settling } from './gathered-settlements.ts'
 import type { KeyLane, WindowRow } from './key-lane.ts'
 import { LocalCrashWatch } from './local-crash-watch.ts'
 import { MessageDelivery, type DeliveryEnd, type DeliveryOwner } from './local-delivery.ts'
 import type { LocalHeldShard } from './local-membership.ts'
-import { suspectedRefusal, unhandledRefusal } from './local-refusals.ts'
+import { unhandledRefusal } from './local-refusals.ts'
 import { ParkedTurns } from './parked-turns.ts'
+import { PreparedRows } from './prepared-rows.ts'
 import { ShardTurns } from './shard-turns.ts'
 import { ShardWindow } from './shard-window.ts'
 import type { SuspectLane } from './suspect-lane.ts'
@@ -23,6 +24,8 @@ export interface ShardTools {
   readonly store: LocalStore
   readonly suspectLane: SuspectLane
   readonly handleTimeoutMs: number
+  /** The maximum number of attempts of a message. */
+  readonly attempts: number
   /** The maximum number of messages of one key that are out at the same time. */
   readonly runLength: number
   /** Whether the consumer has a handler for the type. */
@@ -36,6 +39,8 @@ export interface ShardTools {
   /** Called when another statement has failed. */
   readonly reported: (error: unknown) => void
   readonly taken: (held: LocalHeldShard) => void
+  /** Called when a suspect was made a dead letter without another attempt. */
+  readonly gaveUp: (delivery: MessageDelivery, error: Error) => void
   /** Called when a message was handled. */
   readonly handled: () => void
 }
@@ -43,7 +48,6 @@ export interface ShardTools {
 /** One shard of a local consumer under one lease: its messages from their read until they are settled. */
 export class LocalShardWork implements DeliveryOwner {
   readonly #held: LocalHeldShard
-  readonly #at: LocalShard
   readonly #tools: ShardTools
   readonly #window: ShardWindow
   readonly #watch: LocalCrashWatch
@@ -55,10 +59,7 @@ export class LocalShardWork implements DeliveryOwner {
   readonly #turns: ShardTurns
   readonly #over = new AbortController()
   readonly #out = new Set<MessageDelivery>()
-  /** Rows that may be handed out at once, because they are noted, or are suspects whose attempt is counted. */
-  readonly #prepared: { readonly row: WindowRow; readonly isSuspect: boolean }[] = []
-  #isNoting = false
-  #suspect: WindowRow | undefined
+  readonly #prepared: PreparedRows
 
   constructor(held: LocalHeldShard, tools: ShardTools) {
     const { store, failed, reported, taken, handleTimeoutMs, runLength } = tools
@@ -66,7 +67,6 @@ export class LocalShardWork implements DeliveryOwner {
     const over = this.#over.signal
     const { lease } = held
     this.#held = held
-    this.#at = at
     this.#tools = tools
     this.#window = new ShardWindow(WINDOW, runLength)
     this.#watch = new LocalCrashWatch(held, store)
@@ -86,6 +86,18 @@ export class LocalShardWork implements DeliveryOwner {
       sawLocked: () => this.#sawLocked(),
       over,
     })
+    this.#prepared = new PreparedRows({
+      ...{ at, store, over, window: this.#window, watch: this.#watch, limits: WINDOW },
+      ...{ suspectLane: tools.suspectLane, attempts: tools.attempts, handles: tools.handles },
+      settle: (row, settling) => this.settle(row, settling),
+      count: (refused) => this.#settlements.add({ refused }),
+      parkUnhandled: (row) => this.#parkUnhandled(row),
+      skip: (row) => this.#resumeIn(row.lane, this.#window.skip(row)),
+      gaveUp: (row, error) => tools.gaveUp(new MessageDelivery(row, this, { isSuspect: true }), error),
+      failed: (error) => this.#failed(error),
+      news: () => this.#news(),
+      wake: () => this.#turns.wake(),
+    })
     this.#locks = new GatheredLocks((session, rows) => store.lock(session, lease, at, rows))
     this.#removals = new GatheredLocks(async (session, rows) => {
       await store.remove(session, at, rows)
@@ -95,7 +107,7 @@ export class LocalShardWork implements DeliveryOwner {
       ...{ held, at, store, window: this.#window, watch: this.#watch, parked: this.#parked },
       news: () => this.#news(),
       failed,
-      trySuspect: () => this.#trySuspect(),
+      trySuspect: () => this.#prepared.trySuspect(),
       parkBehind: (rows) => void this.#parkBehind(rows),
       taken: () => taken(held),
       isOver: () => over.aborted || !held.isTrusted || held.isLeaving,
@@ -116,11 +128,11 @@ export class LocalShardWork implements DeliveryOwner {
   /** Hands out messages, without waiting: those of the keys that are free. */
   take(limit: number): readonly MessageDelivery[] {
     if (!this.#mayBegin) return []
-    const deliveries = this.#prepared.splice(0, limit).map(({ row, isSuspect }) => this.#deliver(row, isSuspect))
+    const deliveries = this.#prepared.take(limit).map(({ row, isSuspect }) => this.#deliver(row, isSuspect))
     const room = limit - deliveries.length
-    if (room > 0 && this.#window.isReady && !this.#isNoting) {
+    if (room > 0 && this.#window.isReady && !this.#prepared.isNoting) {
       const rows = this.#takeRows(room)
-      if (this.#watch.isActive) void this.#note(rows)
+      if (this.#watch.isActive) void this.#prepared.note(rows)
       else deliveries.push(...rows.map((row) => this.#deliver(row, false)))
       // The window may have room for more.
       this.#turns.wake()
@@ -140,7 +152,7 @@ export class LocalShardWork implements DeliveryOwner {
     if (this.#over.signal.aborted) return
     this.#over.abort()
     this.#turns.end()
-    this.#tools.suspectLane.leave(this)
+    this.#prepared.end()
     for (const delivery of this.#out) delivery.lose()
   }
 
@@ -170,11 +182,7 @@ export class LocalShardWork implements DeliveryOwner {
   ended(delivery: MessageDelivery, end: DeliveryEnd): void {
     const { row } = delivery
     this.#out.delete(delivery)
-    if (this.#suspect === row) {
-      this.#suspect = undefined
-      this.#watch.sawSuspect(true)
-      this.#tools.suspectLane.leave(this)
-    }
+    this.#prepared.ended(row)
     if (!this.#over.signal.aborted) this.#ended(row, end)
     if (this.#out.size === 0) this.#held.endWork()
     this.#turns.wake()
@@ -218,21 +226,6 @@ export class LocalShardWork implements DeliveryOwner {
     return delivery
   }
 
-  /** Notes the messages in flight before these are handed out. */
-  async #note(rows: readonly WindowRow[]): Promise<void> {
-    if (rows.length === 0) return
-    this.#isNoting = true
-    try {
-      await this.#watch.note(this.#window.out.map(({ message }) => message))
-      this.#prepared.push(...rows.map((row) => ({ row, isSuspect: false })))
-    } catch (error) {
-      for (const row of rows) this.#resumeIn(row.lane, this.#window.skip(row))
-      this.#failed(error)
-    }
-    this.#isNoting = false
-    this.#news()
-  }
-
   /** Parks a message whose type has no handler, with its key. */
   async #parkUnhandled(row: WindowRow): Promise<void> {
     this.#tools.unhandled(row.message.type)
@@ -253,38 +246,14 @@ export class LocalShardWork implements DeliveryOwner {
     for (const lane of this.#window.parked(rows, locked)) this.#resumeIn(lane, LOCKED_PAUSE_MS)
   }
 
-  /** Prepares the first suspect that is due, unless another suspect of the consumer is tried. Its attempt is counted first. */
-  async #trySuspect(): Promise<void> {
-    const { store, suspectLane } = this.#tools
-    if (this.#suspect !== undefined || !suspectLane.enter(this, () => this.#turns.wake())) return
-    let row: WindowRow | undefined
-    try {
-      const message = await store.readSuspect(this.#at, WINDOW)
-      this.#watch.sawSuspect(message !== undefined)
-      row = message && this.#window.takeSuspect(message)
-      if (row === undefined) return
-      this.#suspect = row
-      if (!this.#tools.handles(row.message.type)) return void (await this.#parkUnhandled(row))
-      const counted = suspectedRefusal(row.message, row.message.attempts + 1)
-      await this.#settlements.add({ refused: counted })
-      this.#prepared.push({ row, isSuspect: true })
-      this.#news()
-    } finally {
-      const isTried = this.#prepared.some((prepared) => prepared.row === row)
-      if (!isTried) {
-        this.#suspect = undefined
-        suspectLane.leave(this)
-      }
-    }
-  }
-
   #resumeIn(lane: KeyLane, pauseMs: number): void {
     setTimeout(() => this.#resume(lane), pauseMs).unref()
   }
 
   #resume(lane: KeyLane): void {
     if (this.#over.signal.aborted) return
-    this.#window.resume(lane)
+    const behind = this.#window.resume(lane)
+    if (behind.length > 0) void this.#parkBehind(behind)
     this.#parked.sawDue()
     this.#turns.wake()
     this.#news()
@@ -296,7 +265,7 @@ export class LocalShardWork implements DeliveryOwner {
   }
 
   #news(): void {
-    if (this.#window.isReady || this.#prepared.length > 0) this.#tools.news()
+    if (this.#window.isReady || this.#prepared.size > 0) this.#tools.news()
   }
 
   #failed(error: unknown): void {

@@ -20,8 +20,8 @@ export function localSource(settings: LocalSettings): Source {
       settlesInTransaction: true,
       leaseMs: undefined,
     },
-    async open({ warned }) {
-      const open = new OpenLocalSource(settings, warned ?? (() => undefined))
+    async open({ warned, deadLettered }) {
+      const open = new OpenLocalSource(settings, { warned, deadLettered })
       await open.join((join) => joinLocalHub(ports, join))
       return open
     },
@@ -29,16 +29,21 @@ export function localSource(settings: LocalSettings): Source {
 }
 
 /** What the source uses of the settings of its consumer. */
-type SourceSettings = Pick<LocalSettings, 'consumer' | 'batch' | 'handleTimeoutMs' | 'leaseMs' | 'pollMs'> & {
+type SourceSettings = Pick<
+  LocalSettings,
+  'consumer' | 'batch' | 'retry' | 'handleTimeoutMs' | 'leaseMs' | 'pollMs'
+> & {
   readonly handlers: ReadonlyMap<string, unknown>
   readonly log: { readonly events: Pick<LocalSettings['log']['events'], 'emit'> }
 }
+
+type Reports = Pick<Parameters<Source['open']>[0], 'warned' | 'deadLettered'>
 
 /** Hands out the messages of all shards of a local consumer that this process holds. */
 export class OpenLocalSource implements OpenSource, LocalListener {
   readonly keepsDeliveries = true
   readonly #settings: SourceSettings
-  readonly #warned: (text: string) => void
+  readonly #how: Reports
   readonly #shards = new Map<LocalHeldShard, LocalShardWork>()
   readonly #suspectLane = new SuspectLane()
   readonly #unhandled = new Set<string | undefined>()
@@ -54,9 +59,9 @@ export class OpenLocalSource implements OpenSource, LocalListener {
   /** The shard that is asked first the next time. */
   #turn = 0
 
-  constructor(settings: SourceSettings, warned: (text: string) => void) {
+  constructor(settings: SourceSettings, how: Reports) {
     this.#settings = settings
-    this.#warned = warned
+    this.#how = how
   }
 
   /** Joins the hub, and lets messages be tried at once that waited for a handler which this consumer has. */
@@ -143,11 +148,12 @@ export class OpenLocalSource implements OpenSource, LocalListener {
   }
 
   #toolsOf(membership: LocalMembership): ShardTools {
-    const { batch, handleTimeoutMs, handlers } = this.#settings
+    const { batch, retry, handleTimeoutMs, handlers } = this.#settings
     return {
       store: membership.store,
       suspectLane: this.#suspectLane,
       handleTimeoutMs,
+      attempts: retry.attempts,
       runLength: batch?.maxSize ?? 1,
       handles: (type) => type !== undefined && handlers.has(type),
       unhandled: (type) => this.#warnUnhandled(type),
@@ -155,6 +161,8 @@ export class OpenLocalSource implements OpenSource, LocalListener {
       failed: (error) => this.failed(error),
       reported: (error) => this.#report(error),
       taken: (held) => membership.taken(held),
+      gaveUp: ({ message, deliveries }, error) =>
+        this.#how.deadLettered?.({ message, deliveries: deliveries - 1, error }),
       handled: () => membership.busy(1),
     }
   }
@@ -166,7 +174,7 @@ export class OpenLocalSource implements OpenSource, LocalListener {
   #warnUnhandled(type: string | undefined): void {
     if (this.#unhandled.has(type)) return
     this.#unhandled.add(type)
-    this.#warned(
+    this.#how.warned?.(
       `There is no handler for ${typeName(type)}. Its messages wait, and with them the later messages of their keys. Add a handler, ` +
         "or end the subscription by 'txbox consumers remove' if no handler will come.",
     )

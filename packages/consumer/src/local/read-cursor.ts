@@ -34,14 +34,22 @@ export class ReadCursor {
   #cursor: bigint | undefined
   #aroundAt = -Infinity
   #aroundPauseMs: number = AROUND_PAUSES_MS.shortest
-  /** Whether a read may bring rows that are not known. Before the first poll, nothing is known to be there. */
-  mayBringOnward = false
+  /** Whether a read may bring rows that are not known: surely after one that was full. Before the first poll, nothing is known to be there. */
+  #onward: 'no' | 'maybe' | 'surely' = 'no'
   /** The same of a read that leaves out busy keys. */
   mayBringAround = false
 
   /** A read begins behind this number, or at the start. */
   get after(): bigint | undefined {
     return this.#cursor
+  }
+
+  get mayBringOnward(): boolean {
+    return this.#onward !== 'no'
+  }
+
+  get surelyBringsOnward(): boolean {
+    return this.#onward === 'surely'
   }
 
   /** When the next read that leaves out busy keys may begin. */
@@ -70,13 +78,13 @@ export class ReadCursor {
 
   /** Must be called when rows were found, or a key has become free. */
   mayBring(): void {
-    this.mayBringOnward = true
+    if (this.#onward === 'no') this.#onward = 'maybe'
     this.mayBringAround = true
   }
 
   /** Moves the cursor behind what a read has brought. */
   brought(read: ReadInFlight, { messages, certain }: LocalRead): void {
-    this.mayBringOnward = isFull(read, messages) || read.most !== undefined
+    this.#onward = isFull(read, messages) || read.most !== undefined ? 'surely' : 'no'
     if (certain === undefined) return
     // Rows behind the last one may be missing for want of room.
     const bounds = [certain, messages.at(-1)?.seq, read.most].filter((bound) => bound !== undefined)
@@ -99,6 +107,7 @@ export class ReadCursor {
     if (this.#cursor !== undefined && most < this.#cursor) this.#cursor = most
     for (const read of this.#inFlight) if (read.most === undefined || most < read.most) read.most = most
     this.mayBring()
+    this.#onward = 'surely'
   }
 
   rowEnded(id: string): void {

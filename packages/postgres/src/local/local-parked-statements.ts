@@ -16,6 +16,9 @@ const LOCAL_PARKED = { table: 'local_parked', byConsumer: true } as const
 export function localParkedStatements(schema: string) {
   const { parked, ofKey, inOrder, rows } = parkedParts(schema, LOCAL_PARKED)
   const held = heldNow(schema)
+  /** Whether the row belongs to the shard. No condition for which the planner could take another index than that of places. */
+  const isOf = (consumer: string, shard: string): string =>
+    `case when p.consumer = ${consumer}::text and p.shard = ${shard}::smallint then true end`
   /**
    * Locks rows that are not dead. A row may have been updated after the snapshot of the statement, so the row is changed by its
    * place, and not by its address.
@@ -23,7 +26,7 @@ export function localParkedStatements(schema: string) {
   const locking = (wanted: string): string => `locked as materialized (
   select found.* from held cross join ${wanted} cross join lateral (
     select p.place from ${parked} as p
-    where p.place = wanted.place and p.consumer = $4::text and p.shard = $5::smallint and ${stampIn('p')} = wanted.stamp
+    where p.place = wanted.place and ${isOf('$4', '$5')} and ${stampIn('p')} = wanted.stamp
       and p.dead_at is null and held.found
     limit 1
     for update of p skip locked
@@ -71,8 +74,14 @@ select from locked as l`,
     /** Removes rows ($3 and $4) that the transaction has locked. */
     remove: `
 delete from ${parked} as p
-where p.place = any ($3::bigint[]) and p.consumer = $1::text and p.shard = $2::smallint and p.dead_at is null
-  and case when (p.place, ${stampIn('p')}) in (select pg_catalog.unnest($3::bigint[]), pg_catalog.unnest($4::timestamptz[])) then true end
+where p.place = any (array(
+  select found.place
+  from ${rows('$3', '$4')} cross join lateral (
+    select p.place from ${parked} as p
+    where p.place = wanted.place and ${isOf('$1', '$2')} and ${stampIn('p')} = wanted.stamp and p.dead_at is null
+    limit 1
+  ) as found
+))
 returning p.place::text as seq`,
 
     /** Makes messages ($6 and $7) wait behind their predecessors. */
@@ -162,8 +171,9 @@ from held`,
     handled: `
 with found as materialized (
   select p.place from ${parked} as p
-  where p.consumer = $1::text and p.unhandled and p.type = any ($2::text[]) and p.dead_at is null
-    and p.due_at > pg_catalog.clock_timestamp()
+  where p.consumer = $1::text and p.unhandled and p.type = any ($2::text[])
+    -- In a way that only the index of these messages can be used.
+    and case when p.dead_at is null and p.due_at > pg_catalog.clock_timestamp() then true end
   for update of p skip locked
 )
 update ${parked} as p

@@ -17,7 +17,7 @@ import type {
 import { dueMessages } from '@txbox/sql/stores'
 import type { StatementRoot } from '@txbox/sql/transactions'
 import { columns } from '../connection/columns.ts'
-import { rowsOf } from '../connection/integer-arrays.ts'
+import { rowOf, rowsOf } from '../connection/integer-arrays.ts'
 import { runAtReadCommitted } from '../connection/run-alone.ts'
 import { execute, write, type PostgresSession } from '../connection/session.ts'
 import { fence } from '../relay/relay-outbox.ts'
@@ -113,8 +113,11 @@ export class PostgresLocalStore implements LocalStore {
     rows: readonly LocalRow[],
     scope: readonly unknown[],
   ): Promise<readonly LocalRow[]> {
-    const sql = this.#sql[where]
-    const values = [...scope, ...rowsOf(rows)]
+    const [only] = rows
+    const { waiting } = this.#sql
+    const isOne = where === 'waiting' && rows.length === 1
+    const sql = isOne ? { lock: waiting.lockOne, lockUnseen: waiting.lockOneUnseen } : this.#sql[where]
+    const values = [...scope, ...(isOne ? rowOf(only!) : rowsOf(rows))]
     if ((session as PostgresSession).opening !== undefined) {
       const count = await write(session, LOCKING, sql.lockUnseen, values)
       if (count === rows.length) return rows
@@ -130,8 +133,10 @@ export class PostgresLocalStore implements LocalStore {
     for (const where of ['waiting', 'parked'] as const) {
       const wanted = rows.filter((row) => row.in === where)
       if (wanted.length === 0) continue
-      const values = [at.consumer, at.shard, ...rowsOf(wanted)]
-      const { rows: removed } = await execute(session, REMOVING, this.#sql[where].remove, values)
+      const isOne = where === 'waiting' && wanted.length === 1
+      const text = isOne ? this.#sql.waiting.removeOne : this.#sql[where].remove
+      const values = [at.consumer, at.shard, ...(isOne ? rowOf(wanted[0]!) : rowsOf(wanted))]
+      const { rows: removed } = await execute(session, REMOVING, text, values)
       if (removed.length === wanted.length) continue
       throw new TransactionAbortedError(
         `${REMOVING} '${at.consumer}': only ${removed.length} of ${wanted.length} messages were still there. The transaction must ` +

@@ -4,7 +4,7 @@ with held as materialized (
 ), locked as materialized (
   select found.* from held cross join rows from (pg_catalog.unnest($6::bigint[]), pg_catalog.unnest($7::timestamptz[])) as wanted (place, stamp) cross join lateral (
     select p.place from "txbox".local_parked as p
-    where p.place = wanted.place and p.consumer = $4::text and p.shard = $5::smallint and least(greatest(p.created_at, '1700-01-01T00:00:00Z'::timestamptz), '2200-01-01T00:00:00Z'::timestamptz) = wanted.stamp
+    where p.place = wanted.place and case when p.consumer = $4::text and p.shard = $5::smallint then true end and least(greatest(p.created_at, '1700-01-01T00:00:00Z'::timestamptz), '2200-01-01T00:00:00Z'::timestamptz) = wanted.stamp
       and p.dead_at is null and held.found
     limit 1
     for update of p skip locked

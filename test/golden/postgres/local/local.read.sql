@@ -27,4 +27,4 @@ where o.consumer = $7::text and (o.shard, o.seq) >= ($1::smallint, $4::bigint + 
   )::bigint) and o.shard <= $1::smallint
   and (o.key is null or o.key <> all ($8::text[]))
 order by o.shard, o.seq
-limit $2
+limit (select $2::bigint)
