@@ -4,6 +4,8 @@ export interface Cause {
   readonly correlationId: string | undefined
   /** The id of the handled message; `undefined` in a batch. */
   readonly causationId: string | undefined
+  /** Called when the handler has stored a message: after COMMIT, receivers may look for it. */
+  readonly stored?: (() => void) | undefined
 }
 
 /** The header in which a message names the message that has caused it. */
@@ -29,7 +31,10 @@ export function causeOf(tx: object): Cause | undefined {
 
 /** Adds the ids of the cause to a message that does not have its own. */
 export function withCause<
-  M extends { readonly correlationId: string | undefined; readonly headers: Readonly<Record<string, string>> },
+  M extends {
+    readonly correlationId: string | undefined
+    readonly headers: Readonly<Record<string, string>>
+  },
 >(message: M, { correlationId, causationId }: Cause): M {
   const { headers } = message
   const isNamed = causationId === undefined || CAUSATION_HEADER in headers

@@ -29,13 +29,17 @@ export function textStamps(stamps: readonly number[]): string {
   return `{${stamps.map(textStamp).join(',')}}`
 }
 
-export function textStamp(stamp: number): string {
+function textStamp(stamp: number): string {
   const ms = Math.floor(stamp / 1000)
   return new Date(ms).toISOString().replace('Z', `${String(stamp - ms * 1000).padStart(3, '0')}Z`)
 }
 
 export function rowsOf(rows: readonly BacklogRow[]): [numbers: string, stamps: string] {
   return [textArray(rows.map(({ seq }) => seq)), textStamps(rows.map(({ stamp }) => stamp))]
+}
+
+export function rowOf({ seq, stamp }: BacklogRow): [number: string, stamp: string] {
+  return [String(seq), textStamp(stamp)]
 }
 
 export function textRows(rows: readonly BacklogRow[], addresses: readonly number[]): ArraysOf<string> {
