@@ -7,7 +7,7 @@ import {
 } from '@txbox/core'
 import type { LocalMessage } from '@txbox/core/ports'
 import { LazyAbort, copyBytes, decodePayload } from '@txbox/core/internal'
-import type { LocalInboxMessage as HandlerMessage } from '../options/local-options.ts'
+import type { LocalInboxMessage } from '../options/local-message.ts'
 import type { WindowRow } from './key-lane.ts'
 import type { LocalDelivery } from './local-delivery-port.ts'
 import { refusalOf, suspectedRefusal } from './local-refusals.ts'
