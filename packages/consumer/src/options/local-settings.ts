@@ -18,7 +18,7 @@ import {
   oneLine,
   propertyOf,
 } from '@txbox/core/internal'
-import { markedHandlerOf } from '../handle/at-least-once.ts'
+import { markedHandlerOf } from './at-least-once.ts'
 import { DEFAULT_CONCURRENCY } from './concurrency-shares.ts'
 import { consumerLog, type ConsumerLog } from './consumer-log.ts'
 import {
@@ -194,7 +194,7 @@ function retryOption(check: OptionChecker, retry: unknown): RetryPolicy {
 }
 
 function pollOption(interval: unknown): LocalSettings['pollMs'] {
-  const check = new OptionChecker(`${WHERE}: pollIntervalMs`, (interval ?? {}) as object).known('min', 'max')
+  const check = new OptionChecker(`${WHERE}: pollIntervalMs`, interval ?? {}).known('min', 'max')
   const min = check.milliseconds('min', { min: 1, max: hours(1), default: 20 })
   const max = check.milliseconds('max', { min, max: hours(1), default: Math.max(min, 500) })
   return { min, max }
