@@ -9,8 +9,17 @@ import { LocalShardModel } from '../support/subjects/local-shard-model.ts'
 const LIMITS = { messages: 8, bytes: 40 }
 
 type Command =
-  | { readonly kind: 'publish'; readonly key: number; readonly count: number; readonly bytes: number; readonly isOpen: boolean }
-  | { readonly kind: 'commit' | 'done' | 'fail' | 'skip' | 'vanish' | 'back' | 'backLater' | 'work'; readonly which: number }
+  | {
+      readonly kind: 'publish'
+      readonly key: number
+      readonly count: number
+      readonly bytes: number
+      readonly isOpen: boolean
+    }
+  | {
+      readonly kind: 'commit' | 'done' | 'fail' | 'skip' | 'vanish' | 'back' | 'backLater' | 'work'
+      readonly which: number
+    }
   | { readonly kind: 'take'; readonly count: number; readonly isHeldBack: boolean }
   | { readonly kind: 'advance'; readonly ms: number }
   | { readonly kind: 'read' | 'answer' | 'forget' }
@@ -24,7 +33,17 @@ const take = fc.record({
   isHeldBack: fc.nat(9).map((n) => n === 0),
 })
 const end = fc.record({
-  kind: kinds('done', 'done', 'fail', 'fail', 'skip', 'vanish', 'back', 'backLater', ...Array(6).fill('work')),
+  kind: kinds(
+    'done',
+    'done',
+    'fail',
+    'fail',
+    'skip',
+    'vanish',
+    'back',
+    'backLater',
+    ...Array(6).fill('work'),
+  ),
   which,
 })
 const publish = fc.record({
@@ -132,12 +151,21 @@ class World {
       const { message } = row
       const run = rows.slice(0, n).filter((other) => other.lane === row.lane)
       expect(this.#ended.has(row.id), `${row.id} has ended`).toBe(false)
-      expect(before.some((other) => rowId(other) === row.id), `${row.id} is out`).toBe(false)
-      expect(before.some((other) => other.key !== undefined && other.key === message.key), `two of ${message.key}`).toBe(false)
+      expect(
+        before.some((other) => rowId(other) === row.id),
+        `${row.id} is out`,
+      ).toBe(false)
+      expect(
+        before.some((other) => other.key !== undefined && other.key === message.key),
+        `two of ${message.key}`,
+      ).toBe(false)
       expect(run.length).toBeLessThan(this.#runLength)
       // A row that was removed by another process can no longer be locked.
       if (!this.table.has(message)) continue
-      const isFirst = this.table.isFirst(message, run.map((other) => other.message))
+      const isFirst = this.table.isFirst(
+        message,
+        run.map((other) => other.message),
+      )
       expect(isFirst, `${row.id} is first of ${message.key}`).toBe(true)
       expect(this.table.mayBegin(message), `${row.id} is due`).toBe(true)
     }
@@ -303,19 +331,25 @@ for (const runLength of [1, 3]) {
 
 test('L2 a key with many rows whose handler hangs does not hide the rows behind it, and goes on afterwards', () => {
   fc.assert(
-    fc.property(fc.integer({ min: 20, max: 200 }), fc.integer({ min: 1, max: 60 }), fc.nat(20), (hot, others, first) => {
-      const world = new World(1)
-      const isHot = ({ lane }: WindowRow): boolean => lane.key === 'hot'
-      for (let n = 0; n < first; n++) world.table.publish(`other ${n}`, 1, false)
-      for (let n = 0; n < hot; n++) world.table.publish('hot', 1, false)
-      for (let n = 0; n < others; n++) world.table.publish(n % 3 === 0 ? undefined : `other ${n % 5}`, 1, false)
-      world.found()
-      world.drain(isHot)
-      expect(world.table.size).toBe(hot)
-      expect(world.out.filter(isHot)).toHaveLength(1)
-      world.drain()
-      expect(world.table.size).toBe(0)
-    }),
+    fc.property(
+      fc.integer({ min: 20, max: 200 }),
+      fc.integer({ min: 1, max: 60 }),
+      fc.nat(20),
+      (hot, others, first) => {
+        const world = new World(1)
+        const isHot = ({ lane }: WindowRow): boolean => lane.key === 'hot'
+        for (let n = 0; n < first; n++) world.table.publish(`other ${n}`, 1, false)
+        for (let n = 0; n < hot; n++) world.table.publish('hot', 1, false)
+        for (let n = 0; n < others; n++)
+          world.table.publish(n % 3 === 0 ? undefined : `other ${n % 5}`, 1, false)
+        world.found()
+        world.drain(isHot)
+        expect(world.table.size).toBe(hot)
+        expect(world.out.filter(isHot)).toHaveLength(1)
+        world.drain()
+        expect(world.table.size).toBe(0)
+      },
+    ),
     { numRuns: 40 },
   )
 })

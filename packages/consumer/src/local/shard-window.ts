@@ -83,7 +83,9 @@ export class ShardWindow {
         this.#rows.changed(lane)
         continue
       }
-      const length = lane.runLength(Math.min(this.#runLength, limit - taken.length), gate.mayFollow)
+      const length = lane.runLength(Math.min(this.#runLength, limit - taken.length), (message) =>
+        gate.mayFollow(message),
+      )
       const run = lane.held.splice(0, length)
       for (const row of run) this.#rows.handOut(row)
       taken.push(...run)
@@ -169,7 +171,10 @@ export class ShardWindow {
     const all = [...run, ...this.#rows.takeHeld(lane)]
     for (const other of [row, ...all]) lane.refused.delete(other)
     this.#rows.park(lane, [row])
-    const waiting = this.#rows.park(lane, all.filter(({ message }) => message.in === 'waiting'))
+    const waiting = this.#rows.park(
+      lane,
+      all.filter(({ message }) => message.in === 'waiting'),
+    )
     // Those that are parked already wait behind the row, and are released with it.
     for (const other of all) if (other.message.in === 'parked') this.#rows.end(other)
     return waiting
