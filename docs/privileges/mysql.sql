@@ -37,7 +37,7 @@ grant select, insert, update on txbox_leases to txbox_app;
 grant select, update, delete on txbox_local_outbox to txbox_local;
 grant select, insert, update, delete on txbox_local_parked to txbox_local;
 grant select, insert, update, delete on txbox_leases to txbox_local;
-grant select, insert on txbox_subscriptions to txbox_local;
+grant select, insert, update on txbox_subscriptions to txbox_local;
 
 -- txbox relay, createRelay.
 grant select, delete on txbox_outbox to txbox_relay;
@@ -84,7 +84,7 @@ grant select (name, owner, term, expires_at) on txbox_leases to txbox_operator;
 grant select (seq, created_at, shard, consumer, id, topic, `key`, type, content_type, correlation_id) on txbox_local_outbox
   to txbox_operator;
 grant delete on txbox_local_outbox to txbox_operator;
-grant select, insert, delete on txbox_subscriptions to txbox_operator;
+grant select, insert, update, delete on txbox_subscriptions to txbox_operator;
 grant select, insert on txbox_removals to txbox_operator;
 grant update (discarded) on txbox_removals to txbox_operator;
 

@@ -123,37 +123,26 @@ for (const isolation of ISOLATIONS) {
         // At REPEATABLE READ, this read makes the snapshot of the transaction.
         await transaction.exec('select count(*) from txbox_subscriptions')
         await subscribe(['late', 'x'])
-<<<<<<< HEAD
-        await local.append(transaction, [messageFor({ type: 'late' })], registered)
-=======
         const stored = local.append(transaction, [messageFor({ type: 'late' })], registered)
         if (target.refusesNewer(isolation)) {
           await expect(stored).rejects.toThrow(TransactionConflictError)
           return transaction.rollback()
         }
         await stored
->>>>>>> 078f13e6263e62f7ffa062ca2a44eebceb60d7a7
         await transaction.commit()
         expect(await local.rowsOf('outbox')).toMatchObject([{ consumer: 'x' }])
       })
 
       test('L2 a call that waits for the lock of a key reads the subscriptions after the wait', async () => {
-<<<<<<< HEAD
-=======
         // At REPEATABLE READ, a registration waits for the publishers.
         if (isolation !== 'read committed') await subscribe(['b', 'y'])
->>>>>>> 078f13e6263e62f7ffa062ca2a44eebceb60d7a7
         await subscribe(['a', 'x'])
         const [first, second] = [await root.begin(), await root.begin()]
         await local.append(first, [messageFor({ type: 'a', key: 'k' })], registered, true)
         const waiting = local.append(second, [messageFor({ type: 'b', key: 'k' })], registered, true)
         waiting.catch(() => undefined)
         await target.blocked(1)
-<<<<<<< HEAD
-        await subscribe(['b', 'y'])
-=======
         if (isolation === 'read committed') await subscribe(['b', 'y'])
->>>>>>> 078f13e6263e62f7ffa062ca2a44eebceb60d7a7
         await first.commit()
         await waiting
         await second.commit()
@@ -206,11 +195,7 @@ for (const isolation of ISOLATIONS) {
 
       test('register adds missing types only, and waits for no publisher if nothing is missing', async () => {
         const subscriptions = local.ports.subscriptions!()
-<<<<<<< HEAD
-        expect(await subscriptions.register('x', ['b', 'a', 'ä'])).toEqual(['b', 'a', 'ä'])
-=======
         expect(await subscriptions.register('x', ['b', 'a', 'ä'])).toEqual(['a', 'b', 'ä'])
->>>>>>> 078f13e6263e62f7ffa062ca2a44eebceb60d7a7
         const transaction = await root.begin()
         await local.append(transaction, [messageFor({ type: 'a' })], registered)
         expect(await subscriptions.register('x', ['a', 'b'])).toEqual([])

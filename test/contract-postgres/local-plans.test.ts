@@ -191,6 +191,16 @@ describe(`tables of ${ROWS} local messages`, () => {
       }
     })
 
+    test('O12 one message is locked and removed by the primary key', async () => {
+      const [[number], [stamp]] = await rowsOf('local_outbox', 'seq', "consumer = 'billing' and shard = 3", 1)
+      for (const text of [local.lockOne, local.lockOneUnseen]) {
+        expect((await costsOf(text, [...FENCE, ...AT, number, stamp])).rows).toBe(1)
+        // The lease is read first: without the lease, no row is read, and so none is locked.
+        expect((await costsOf(text, [...FENCE.slice(0, 2), '8', ...AT, number, stamp])).rows).toBe(0)
+      }
+      expect((await costsOf(local.removeOne, [...AT, number, stamp])).rows).toBe(1)
+    })
+
     test('O12 publishing scans no table', async () => {
       const values = [3, 'id', null, 'k', 'made', 'text/plain', '{}', null, '']
       expect(

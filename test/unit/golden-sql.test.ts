@@ -190,7 +190,6 @@ const PARTS: Record<string, readonly unknown[]> = {
   'local-parked.nextOfAll': [['next', 'next']],
   'local-parked.readAllOnward': [['readOnward', 'readOnward']],
   'local-parked.blockedOfAll': [['blocked', 'blocked']],
-  'subscription.add': [['addRow', 'addRow']],
   'lease.seed': [['seedRow', 'seedRow']],
   'lease.renew': [['heldRow', 'heldRow']],
   'lease.held': [['heldRow', 'heldRow']],
@@ -309,7 +308,7 @@ describe.each(Object.keys(databases))('%s', (database) => {
       // A question about the server itself names no table of txbox.
       if (!/\b(from|into|update|join)\b/i.test(text)) continue
       if (
-        /\/(inspection\.|listen\.|migration\.|outbox\.lock-keys\.|relay\.(on-)?server\.)/.test(name) &&
+        /\/(inspection\.|listen\.|migration\.|removal\.(readers|recorded)\.|outbox\.lock-keys\.|relay\.(on-)?server\.)/.test(name) &&
         !text.includes('Else where')
       )
         continue

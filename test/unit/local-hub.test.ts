@@ -1,149 +1,19 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { SchemaError } from '@txbox/core'
-import type { ConnectedPorts, LocalShard, LocalStore, LocalWork } from '@txbox/core/ports'
+import type { LocalShard, LocalStore, LocalWork } from '@txbox/core/ports'
 import { HubStore } from '../../packages/consumer/src/local/hub-store.ts'
-import { joinLocalHub, wakeLocalConsumers } from '../../packages/consumer/src/local/local-hub.ts'
-import type {
-  LocalHeldShard,
-  LocalJoin,
-  LocalListener,
-  LocalMembership,
-} from '../../packages/consumer/src/local/local-membership.ts'
-import { MemoryLeases, MemoryLeaseStore } from '../support/subjects/memory-lease-store.ts'
+import { wakeLocalConsumers } from '../../packages/consumer/src/local/local-hub.ts'
+import type { LocalHeldShard } from '../../packages/consumer/src/local/local-membership.ts'
+import { Member, QuietDatabase } from '../support/subjects/hub-members.ts'
 import { until } from '../support/worlds/until.ts'
 
 const SLOW = { min: 60_000, max: 60_000 }
 
-/** A database without messages, whose polls the test answers. */
-class QuietDatabase {
-  readonly leases = new MemoryLeases()
-  readonly leaseStores: MemoryLeaseStore[] = []
-  readonly polls: (readonly LocalShard[])[] = []
-  readonly registered: [consumer: string, types: readonly string[]][] = []
-  generation = 0
-  answer: (shards: readonly LocalShard[]) => Promise<readonly LocalWork[]> = async () => []
-  schema: Error | undefined
-  usedConnections = 0
-
-  constructor() {
-    this.leases.now = performance.now()
-    const clock = setInterval(() => (this.leases.now = performance.now()), 1)
-    onTestFinished(() => clearInterval(clock))
-  }
-
-  /** The ports of one process. */
-  process(): ConnectedPorts {
-    const generation = (): number => this.generation
-    const store: Partial<LocalStore> = {
-      get generation() {
-        return generation()
-      },
-      work: (shards) => {
-        this.polls.push(shards)
-        return this.answer(shards)
-      },
-    }
-    const ports: Partial<ConnectedPorts> = {
-      checkSchema: async () => {
-        if (this.schema !== undefined) throw this.schema
-      },
-      subscriptions: () => ({
-        register: async (consumer, types) => {
-          this.registered.push([consumer, types])
-          return types
-        },
-        list: async () => [],
-      }),
-      local: () => store as LocalStore,
-      leases: () => {
-        const leases = new MemoryLeaseStore(this.leases)
-        this.leaseStores.push(leases)
-        return leases
-      },
-      useConnections: (_, connections) => {
-        this.usedConnections += connections
-        return () => (this.usedConnections -= connections)
-      },
-    }
-    return ports as ConnectedPorts
-  }
-}
-
-/** A consumer that records what its hub tells it. */
-class Member implements LocalListener {
-  readonly shards = new Set<LocalHeldShard>()
-  readonly losses: string[] = []
-  readonly finds: [held: LocalHeldShard, what: { waiting: boolean; due: boolean }][] = []
-  readonly failures: unknown[] = []
-  readonly membership: LocalMembership
-
-  private constructor(joined: (listener: LocalListener) => LocalMembership) {
-    this.membership = joined(this)
-  }
-
-  static async joined(
-    ports: ConnectedPorts,
-    consumer: string,
-    options: Partial<LocalJoin> = {},
-  ): Promise<Member> {
-    // The hub may call the listener before the join has returned.
-    const early: (() => void)[] = []
-    let member: Member | undefined
-    const later = (call: (listener: Member) => void): void => {
-      if (member === undefined) early.push(() => call(member!))
-      else call(member)
-    }
-    const listener: LocalListener = {
-      acquired: (held) => later((one) => one.acquired(held)),
-      lost: (held, reason) => later((one) => one.lost(held, reason)),
-      found: (held, what) => later((one) => one.found(held, what)),
-      failed: (error) => later((one) => one.failed(error)),
-    }
-    const membership = await joinLocalHub(ports, {
-      ...{ consumer, types: ['made'], listener, leaseMs: 3000, pollIntervalMs: { min: 5, max: 20 } },
-      ...options,
-    })
-    member = new Member(() => membership)
-    for (const call of early) call()
-    onTestFinished(() => membership.leave(AbortSignal.abort()))
-    return member
-  }
-
-  acquired(held: LocalHeldShard): void {
-    this.shards.add(held)
-  }
-
-  lost(held: LocalHeldShard, reason: string): void {
-    this.shards.delete(held)
-    this.losses.push(reason)
-  }
-
-  found(held: LocalHeldShard, what: { readonly waiting: boolean; readonly due: boolean }): void {
-    this.finds.push([held, what])
-  }
-
-  failed(error: unknown): void {
-    this.failures.push(error)
-  }
-
-  async holds(count: number): Promise<void> {
-    await until(
-      async () => this.shards.size === count,
-      () => `${count} shards; there are ${this.shards.size}`,
-      5000,
-    )
-  }
-
-  leave(): Promise<void> {
-    return this.membership.leave(AbortSignal.timeout(5000))
-  }
-}
-
 function workOf(shards: readonly LocalShard[], consumer: string): readonly LocalWork[] {
   return shards
     .filter((one) => one.consumer === consumer)
-    .map((one) => ({ ...one, waiting: true, due: false }))
+    .map(({ shard }) => ({ consumer, shard, waiting: true, due: false }))
 }
 
 test('all consumers of a process and pool are polled by one statement, and each learns of its own rows', async () => {

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { addConsumer, listConsumers, removeConsumer } from './consumers-command.ts'
 import type { Installation } from './installation.ts'
 import { seconds } from './option-values.ts'
-import { EXIT_CODES, examples, withDatabase, withUsageErrors } from './program-parts.ts'
+import { EXIT_CODES, examples, withDatabase, withUsageErrors } from './with-database.ts'
 
 /** Adds the commands about local consumers. */
 export function addConsumers(program: Command, installation: Installation): void {

@@ -9,7 +9,7 @@ import {
   type DeadLettersOptions,
   type Tools,
 } from './dead-letters-tools.ts'
-import { idsWithError, listByError } from './dead-letter-errors.ts'
+import { idsWithError, listByError, reasonOf } from './dead-letter-errors.ts'
 import { listed, shortened, table } from './layout.ts'
 import { payloadOf, writable } from './payload-of.ts'
 import { write, writeJson } from './terminal.ts'
@@ -179,20 +179,22 @@ function textOf(contentType: string, payload: Uint8Array): string {
     : visibleLines(Buffer.from(payload).toString())
 }
 
+/** The reason comes first: it decides what to do, and the id then names the message. */
 export function tableOf(messages: readonly Message[]): string {
   const local = messages.some(({ consumer }) => consumer !== undefined)
   const rows = messages.map((message) => [
+    reasonOf(message.error),
     visible(message.id),
     ...(local ? [visible(message.consumer ?? '')] : []),
     visible(message.topic ?? ''),
     visible(message.key ?? ''),
     'deadAt' in message ? message.deadAt.toISOString() : (message.dueAt?.toISOString() ?? 'behind its key'),
     readableNumber(message.attempts),
-    visible(shortened(message.error, ERROR_CHARACTERS)),
   ])
   const parked = messages.some((message) => !('deadAt' in message))
   return table(
-    ['id', ...(local ? ['consumer'] : []), 'topic', 'key', parked ? 'due' : 'died', 'attempts', 'error'],
+    ['error', 'id', ...(local ? ['consumer'] : []), 'topic', 'key', parked ? 'due' : 'died', 'attempts'],
     rows,
+    { cut: 0 },
   )
 }

@@ -1,16 +1,15 @@
 import { Command, Option } from 'commander'
-import { discardDeadLetters, redriveDeadLetters, retryParked } from './change-dead-letters.ts'
-import { listDeadLetters, showDeadLetter } from './dead-letters-command.ts'
+import { addDeadLetters } from './add-dead-letters.ts'
 import { addConsumers } from './consumers-program.ts'
 import { doctorCommand } from './doctor-command.ts'
 import { gcCommand } from './gc-command.ts'
 import { migrateCommand } from './migrate-command.ts'
 import type { Installation } from './installation.ts'
 import { interval, minutes, port, retention, seconds, wholeNumber } from './option-values.ts'
-import { EXIT_CODES, examples, withDatabase, withUsageErrors } from './program-parts.ts'
 import { readVersion } from './read-version.ts'
 import { relayCommand } from './relay-command.ts'
 import { statusCommand } from './status-command.ts'
+import { EXIT_CODES, examples, withDatabase, withUsageErrors } from './with-database.ts'
 
 const THIRTY_DAYS_MS = 2_592_000_000
 
@@ -128,104 +127,6 @@ function addStatus(program: Command, installation: Installation): void {
     .option('--watch [seconds]', 'refresh at this interval, until Ctrl-C (default: 2)', seconds)
     .addHelpText('after', examples(installation, 'status', 'status --watch', 'status --json | jq .oldestDue'))
     .action(statusCommand)
-}
-
-function addDeadLetters(program: Command, installation: Installation): void {
-  const group = withUsageErrors(program.command('dead-letters'))
-    .description('list, show, redrive or discard dead letters; retry parked messages')
-    .addHelpText('after', EXIT_CODES)
-  const of = (name: string): Command =>
-    withDatabase(group, name, installation)
-      .option('--queue <name>', 'messages of this stored queue, instead of those of the outbox')
-      .addOption(new Option('--consumer <name>', 'only messages of this local consumer').conflicts('queue'))
-  const selecting = (name: string): Command =>
-    of(name)
-      .addOption(new Option('--topic <topic>', 'only messages of this topic').conflicts('queue'))
-      .option('--type <type>', 'only messages of this type')
-      .option('--key <key>', 'only messages of this ordering key')
-      .option(
-        '--error <text>',
-        'only messages whose error contains this; of dead letters, among the newest 10,000',
-      )
-  selecting('list')
-    .description('list dead letters in the order of their ids')
-    .option('--limit <letters>', 'maximum number, 1 to 1000', wholeNumber, 100)
-    .option('--after <id>', 'only dead letters whose id comes after this one: the next page')
-    .addOption(
-      new Option(
-        '--by <what>',
-        'count the newest 10,000 dead letters by their errors, without numbers and ids',
-      )
-        .choices(['error'])
-        .conflicts(['after', 'parked']),
-    )
-    .addOption(
-      parked('list messages that wait for another attempt, or behind such a message').conflicts('after'),
-    )
-    .addHelpText(
-      'after',
-      examples(
-        installation,
-        'dead-letters list --topic orders',
-        'dead-letters list --queue orders',
-        'dead-letters list --by error',
-      ),
-    )
-    .action(listDeadLetters)
-  of('show')
-    .description('show all fields of the dead letters with an id')
-    .argument('<id>', 'the id of the message')
-    .option('--payload', 'also show headers and payload')
-    .addOption(parked('show messages that wait for another attempt, or behind such a message'))
-    .addHelpText(
-      'after',
-      examples(installation, 'dead-letters show 0199d3c0-…', 'dead-letters show 0199d3c0-… --payload'),
-    )
-    .action(showDeadLetter)
-  addChanges(selecting, installation)
-}
-
-function parked(text: string): Option {
-  return new Option('--parked', text)
-}
-
-/** Adds the commands that change messages. */
-function addChanges(selecting: (name: string) => Command, installation: Installation): void {
-  selecting('redrive')
-    .argument('[ids...]', 'the ids of the messages')
-    .description(
-      'publish or handle dead letters again, with the same ids, before later messages of their keys',
-    )
-    .option('--yes', 'skip the confirmation: for scripts')
-    .addHelpText(
-      'after',
-      examples(installation, 'dead-letters redrive 0199d3c0-…', 'dead-letters redrive --queue orders --yes'),
-    )
-    .action(redriveDeadLetters)
-  selecting('retry')
-    .argument('[ids...]', 'the ids of the messages')
-    .description('try parked messages now, instead of at their next attempt')
-    .addHelpText(
-      'after',
-      examples(installation, 'dead-letters retry 0199d3c0-…', 'dead-letters retry --error ECONNREFUSED'),
-    )
-    .action(retryParked)
-  selecting('discard')
-    .argument('[ids...]', 'the ids of the messages')
-    .description('delete dead letters permanently')
-    .option('--yes', 'skip the confirmation: for scripts')
-    .addOption(
-      parked('delete messages that wait for another attempt, or behind such a message; their keys continue'),
-    )
-    .addHelpText(
-      'after',
-      examples(
-        installation,
-        'dead-letters discard --topic orders --key o1',
-        'dead-letters discard 0199d3c0-… --parked',
-      ),
-    )
-    .action(discardDeadLetters)
 }
 
 function addDoctor(program: Command, installation: Installation): void {

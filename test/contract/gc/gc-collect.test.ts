@@ -142,7 +142,7 @@ describe('figures', () => {
       bufferedDeadLetters: 0,
       handled: 0,
       swept: 0,
-      batches: 8,
+      batches: 10,
       timeouts: 0,
       failures: 0,
       durationMs: expect.any(Number),
@@ -154,8 +154,9 @@ describe('figures', () => {
       { ...none, inbox: 10 },
       { ...none, inbox: 20 },
       { ...none, inbox: 25 },
-      // Dead letters of the outbox, those of queues, redrives, dead letters of version buffers, and handled messages.
-      ...Array.from({ length: 5 }, () => ({ ...none, inbox: 25, deadLetters: 1 })),
+      // Dead letters of the outbox, those of queues, those of local consumers, redrives, ended subscriptions, dead letters of
+      // version buffers, and handled messages.
+      ...Array.from({ length: 7 }, () => ({ ...none, inbox: 25, deadLetters: 1 })),
     ])
     const last = await garbage.lastCollection()
     expect([Number(last['inbox']), Number(last['dead_letters'])]).toEqual([25, 1])

@@ -7,6 +7,7 @@ import { Client, Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { ConnectedDatabase, TransactionHandle } from '@txbox/core'
 import { connectedPortsOf } from '@txbox/core/internal'
+import { atLeastOnce, createLocalConsumer } from '@txbox/consumer'
 import { createGarbageCollector } from '@txbox/gc'
 import { createInbox } from '@txbox/inbox'
 import { mysql } from '@txbox/mysql'
@@ -19,6 +20,7 @@ import { useGarbage } from '../../support/subjects/garbage.ts'
 import { statementsOf } from '../../support/engines/migrations.ts'
 import { useOutboxTarget } from '../../support/engines/outbox-target.ts'
 import { useTarget } from '../../support/engines/target.ts'
+import { until } from '../../support/worlds/until.ts'
 
 const target = useTarget()
 const garbage = useGarbage(target)
@@ -95,11 +97,13 @@ function as(role: Role): ConnectedDatabase<TransactionHandle> {
 beforeAll(async () => {
   if (onPostgres) await target.sql(script())
   else for (const statement of statementsOf(script())) await target.sql(statement)
-  if (onPostgres)
-    await target.sql(
-      `grant insert on effects to ${userOf('app')}; grant usage on sequence effects_seq_seq to ${userOf('app')}`,
-    )
-  else await target.sql(`grant insert on effects to '${userOf('app')}'@'%'`)
+  for (const user of [userOf('app'), userOf('local')]) {
+    if (onPostgres)
+      await target.sql(
+        `grant insert on effects to ${user}; grant usage on sequence effects_seq_seq to ${user}`,
+      )
+    else await target.sql(`grant insert on effects to '${user}'@'%'`)
+  }
 })
 afterAll(async () => {
   for (const end of ends) await end()
@@ -262,6 +266,41 @@ describe('with the rights of docs/privileges and no others', () => {
     expect((await letters.discardParked(filter, 10)).messages).toHaveLength(parked)
     await queue.purge()
     expect(await queue.receive()).toEqual([])
+  })
+
+  test('a local consumer registers, handles, parks and buries what a service publishes to it', async () => {
+    const consumer = createLocalConsumer({
+      database: as('local'),
+      consumer: 'c',
+      handlers: {
+        'order.placed': (tx: TransactionHandle) => target.effect(tx, 'handled'),
+        'order.mailed': atLeastOnce(() => Promise.resolve()),
+        'order.refused': () => Promise.reject(new PermanentError('no')),
+        'order.again': () => Promise.reject(new Error('later')),
+      },
+    })
+    await consumer.start()
+    const database = as('app')
+    const outbox = createOutbox({ database, subscriptions: 'registered', lockKeys: true })
+    const types = ['order.placed', 'order.mailed', 'order.refused', 'order.again', 'order.placed']
+    await database.transact((tx) =>
+      outbox.publish(tx, [
+        ...types.map((type) => ({ type, key: type, payload: 1 })),
+        { type: 'order.placed', payload: 2, deliverAt: new Date(Date.now() + 3_600_000) },
+      ]),
+    )
+    const figures = async (): Promise<unknown> => {
+      const [own] = await connectedPortsOf('test', as('viewer')).inspection().localConsumers(5)
+      const { waiting, parked, scheduled, dead, runsNow } = own!
+      return [waiting, parked, scheduled, dead].map(({ count }) => count).concat(runsNow ? 1 : 0)
+    }
+    await until(
+      async () => JSON.stringify(await figures()) === '[0,1,1,1,1]',
+      async () => JSON.stringify(await figures()),
+    )
+    await consumer.stop()
+    expect(await target.effects('handled')).toBe(2)
+    await garbage.clear()
   })
 
   test('an operator lists, redrives and discards messages of local consumers, and ends their subscriptions', async () => {

@@ -10,7 +10,7 @@ import { kindsOfRoots, useTarget, type OpenTransaction, type Root } from '../../
 const target = useTarget()
 /** For a long search: TXBOX_TEST_SEED=1 TXBOX_TEST_RUNS=300. */
 const SEED = Number(process.env['TXBOX_TEST_SEED'] ?? 4711)
-const RUNS = Number(process.env['TXBOX_TEST_RUNS'] ?? 8)
+const RUNS = Number(process.env['TXBOX_TEST_RUNS'] ?? 4)
 /** Three keys of one shard, two keys of other shards, and no key. */
 const KEYS = [...keysOfOneShard(3), 'b', 'c', undefined]
 const SUBSCRIPTIONS: Readonly<Record<string, readonly string[]>> = {

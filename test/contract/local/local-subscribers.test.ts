@@ -69,9 +69,9 @@ test('L2 a transaction that rolls back, and a savepoint that is rolled back, lea
   await rolledBack.rollback()
   const partly = await root.begin()
   const kept = await subject.publishIn(partly, { key: 'a' })
-  await partly.savepoint('before')
+  await partly.savepoint('earlier')
   await subject.publishIn(partly, { key: 'a' })
-  await partly.rollbackTo('before')
+  await partly.rollbackTo('earlier')
   await partly.commit()
   for (const consumer of CONSUMERS) {
     await subject.start(consumer)

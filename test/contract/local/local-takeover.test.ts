@@ -122,8 +122,8 @@ test('L4 L5 after a take-over, a redriven message waits for a later one of its k
   const gate = new Gate()
   const [dead, second] = await subject.publish({ key: one }, { key: one })
   await subject.start('billing', (_tx, { id }) => {
-    if (id === dead) throw new PermanentError('never')
-    return gate.pass()
+    if (id === dead && subject.runsOf(id).length === 1) throw new PermanentError('never')
+    return id === dead ? undefined : gate.pass()
   })
   await gate.reached()
   const [former] = [...(await owners(subject)).keys()]

@@ -3,6 +3,7 @@ import type { ConnectedPorts } from '@txbox/core/ports'
 import { attemptsOnConflict, causing, propertyOf, type Cause } from '@txbox/core/internal'
 import { isTransactionAborted, mayHaveCommitted } from '../errors/failure-kind.ts'
 import type { LocalDelivery } from '../local/local-delivery-port.ts'
+import { wakeLocalConsumers } from '../local/local-hub.ts'
 import type { ConsumerSettings, WorkSettings } from '../options/consumer-settings.ts'
 import type { HeldDelivery } from '../receive/held-delivery.ts'
 import type { HandlerCall } from './handler-call.ts'
@@ -12,6 +13,9 @@ import { resultOf, type Handler, type Work, type WorkResult } from './work.ts'
 
 /** The maximum number of attempts of a transaction that the database asks to repeat. */
 const ATTEMPTS = 5
+
+/** How long after its time limit a handler counts as frozen. */
+const FROZEN_AFTER_MS = 1000
 
 type LocalSettings = Extract<WorkSettings, { kind: 'local' }>
 
@@ -107,6 +111,8 @@ export class LocalWork implements Work {
     handle: (tx: unknown, locked: readonly HeldDelivery[]) => unknown,
   ): Promise<Done> {
     let isRefused = false
+    let hasPublished = false
+    const stored = (): void => void (hasPublished = true)
     let done: Done
     call.isOwnStatement = true
     try {
@@ -122,11 +128,18 @@ export class LocalWork implements Work {
           call.isOwnStatement = false
           if (locked.length === 0) return { locked, result: undefined }
           call.hasWritten = true
-          const result = await this.#watched(session, () => causing(tx, causeOf(locked), () => handle(tx, locked)))
+          const result = await this.#watched(session, () =>
+            causing(tx, { ...causeOf(locked), stored }, () => handle(tx, locked)),
+          )
           await removed(locked, session, call)
           return { locked, result }
         },
-        { isolation: this.#work.isolation, signal: call.givenUp },
+        {
+          isolation: this.#work.isolation,
+          signal: call.givenUp,
+          // For a process that is frozen, and cannot give the call up itself.
+          idleLimitMs: this.#settings.handleTimeoutMs + FROZEN_AFTER_MS,
+        },
       )
     } catch (error) {
       // Another transaction has changed a message since the snapshot of this one: as if nothing could be locked.
@@ -137,6 +150,7 @@ export class LocalWork implements Work {
       held.isSettled = true
       deliveryOf(held).committed()
     }
+    if (hasPublished) wakeLocalConsumers(this.#ports)
     return done
   }
 
@@ -157,7 +171,8 @@ export class LocalWork implements Work {
       })
       if (failure === undefined) return result
     } catch (error) {
-      if (mayHaveCommitted(error)) throw endedByHandler(failure === undefined ? propertyOf(error, 'cause') : failure.error)
+      if (mayHaveCommitted(error))
+        throw endedByHandler(failure === undefined ? propertyOf(error, 'cause') : failure.error)
       if (failure === undefined) throw error
     }
     throw failure.error

@@ -99,7 +99,7 @@ class LocalHub {
     this.#members.add(member)
     this.#setPace()
     this.#nextRound.abort()
-    this.#unuse ??= this.#ports.useConnections?.('local consumers', CONNECTIONS)
+    this.#unuse ??= this.#ports.useConnections?.('loops of local consumers', CONNECTIONS)
     this.#loops ??= Promise.all([this.#keepLeases(), this.#poll()])
     return member
   }

@@ -4,6 +4,8 @@ export interface Cause {
   readonly correlationId: string | undefined
   /** The id of the handled message; `undefined` in a batch. */
   readonly causationId: string | undefined
+  /** Called when the handler has stored a message: after COMMIT, receivers may look for it. */
+  readonly stored?: (() => void) | undefined
 }
 
 /** The header in which a message names the message that has caused it. */

@@ -45,6 +45,7 @@ export function createSender(
     let ids: readonly StoredId[] = stored.map(({ id }) => ({ id, duplicate: false }))
     if (identified !== undefined) ids = await deduplicated!.store(session, identified, append)
     else if (stored.length > 0) await append(session, stored)
+    cause?.stored?.()
     return Array.isArray(message) ? ids : ids[0]!
   }
 }

@@ -121,12 +121,9 @@ export function unroutedError(
   known: readonly string[],
 ): InvalidMessageError {
   const [type] = types
-  const what = type === undefined ? 'without a type' : `of type '${oneLine(type)}'`
+  const what = type === undefined ? 'without a type' : `of type ${quoted(type)}`
   const others = types.length > 1 ? `, and ${types.length - 1} more of the same call,` : ''
-  const listed = known
-    .slice(0, LISTED_TYPES)
-    .map((one) => `'${oneLine(one)}'`)
-    .join(', ')
+  const listed = known.slice(0, LISTED_TYPES).map(quoted).join(', ')
   const more = known.length > LISTED_TYPES ? ' and others' : ''
   return new InvalidMessageError(
     `publish: a message ${what}${others} has no topic, and no local consumer subscribes to its type. ` +
@@ -136,4 +133,9 @@ export function unroutedError(
       " Correct the type, give the message a topic, start its consumer once, or create the outbox with unrouted: 'ignore'. " +
       'Nothing was written.',
   )
+}
+
+/** Shows a type that differs from another one only in a space, too. */
+function quoted(type: string): string {
+  return oneLine(type) === type ? `'${type}'` : JSON.stringify(type)
 }

@@ -1,4 +1,4 @@
-/* MySQL and MariaDB insert rows as VALUES, and compare types as bytes; PostgreSQL takes arrays. */
+/* MySQL and MariaDB insert one row at a time, and report an existing one as an error; PostgreSQL has ON CONFLICT DO NOTHING. */
 import type { Tables } from '../connection/identifiers.ts'
 
 /** All statements on the table of subscriptions but those of `publish`. `?` is replaced by a value as a literal. */
@@ -10,13 +10,10 @@ select hex(s.type) as type
 from ${subscriptions} as s force index (primary)
 where s.type in (?) and s.consumer = ?`,
 
-    /** Adds rows that were missing. If another process has added one meanwhile, nothing changes. */
-    add: (rows: readonly string[]) => `
+    /** An existing row is an error: the number of written rows would not tell all drivers apart whether the row is new. */
+    add: `
 insert into ${subscriptions} (registered_at, type, consumer)
-values ${rows.join(',')}
-on duplicate key update registered_at = ${subscriptions}.registered_at`,
-
-    addRow: '(utc_timestamp(6), ?, ?)',
+values (utc_timestamp(6), ?, ?)`,
 
     list: `
 select hex(s.type) as type, hex(s.consumer) as consumer,

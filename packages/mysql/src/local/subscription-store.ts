@@ -2,9 +2,8 @@
 import type { Subscription, SubscriptionStore } from '@txbox/core/ports'
 import { attemptsOnConflict } from '@txbox/core/internal'
 import { columns } from '../connection/columns.ts'
-import { errors } from '../connection/errors.ts'
+import { DUPLICATE_KEY, errors, hasNumber } from '../connection/errors.ts'
 import type { Tables } from '../connection/identifiers.ts'
-import { fill } from '../connection/literals.ts'
 import { runBounded, runTogether, type MysqlStatementRoot } from '../connection/run-alone.ts'
 import { subscriptionStatements } from './subscription-statements.ts'
 
@@ -26,16 +25,24 @@ export class MysqlSubscriptionStore implements SubscriptionStore {
   async register(consumer: string, types: readonly string[]): Promise<readonly string[]> {
     const known = await this.#known(consumer, types)
     const missing = [...new Set(types)].filter((type) => !known.has(type)).toSorted()
-    if (missing.length === 0) return []
-    // All registrations lock in the same order.
-    const rows = missing
-      .map((type) => Buffer.from(type))
-      .toSorted((a, b) => Buffer.compare(a, b))
-      .map((type) => fill(this.#sql.addRow, [type, Buffer.from(consumer)]))
-    const add = (): Promise<unknown> =>
-      runTogether(this.#source, REGISTERING, (run) => run(this.#sql.add(rows), []))
-    await attemptsOnConflict(add, errors, { attempts: ATTEMPTS })
-    return missing
+    const added: string[] = []
+    for (const type of missing) {
+      const add = (): Promise<boolean> => this.#add(consumer, type)
+      if (await attemptsOnConflict(add, errors, { attempts: ATTEMPTS })) added.push(type)
+    }
+    return added
+  }
+
+  /** @returns `false` if another process has added the row meanwhile. */
+  async #add(consumer: string, type: string): Promise<boolean> {
+    const values = [Buffer.from(type), Buffer.from(consumer)]
+    try {
+      await runTogether(this.#source, REGISTERING, (run) => run(this.#sql.add, values))
+      return true
+    } catch (error) {
+      if (!hasNumber(error, DUPLICATE_KEY)) throw error
+      return false
+    }
   }
 
   async list(): Promise<readonly Subscription[]> {

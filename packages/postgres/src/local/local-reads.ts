@@ -57,11 +57,10 @@ export class LocalReads {
         ...[identity, String(last)],
       ]),
     )
-    return rows.map((row) => ({
-      ...shards[columns.number(row, 'n') - 1]!,
-      waiting: columns.flag(row, 'waiting'),
-      due: columns.flag(row, 'due'),
-    }))
+    return rows.map((row) => {
+      const { consumer, shard } = shards[columns.number(row, 'n') - 1]!
+      return { consumer, shard, waiting: columns.flag(row, 'waiting'), due: columns.flag(row, 'due') }
+    })
   }
 
   read(

@@ -17,7 +17,7 @@ import type {
 import { dueMessages } from '@txbox/sql/stores'
 import type { StatementRoot } from '@txbox/sql/transactions'
 import { columns } from '../connection/columns.ts'
-import { rowsOf, textStamp } from '../connection/integer-arrays.ts'
+import { rowOf, rowsOf } from '../connection/integer-arrays.ts'
 import { runAtReadCommitted } from '../connection/run-alone.ts'
 import { execute, write, type PostgresSession } from '../connection/session.ts'
 import { fence } from '../relay/relay-outbox.ts'
@@ -113,38 +113,30 @@ export class PostgresLocalStore implements LocalStore {
     rows: readonly LocalRow[],
     scope: readonly unknown[],
   ): Promise<readonly LocalRow[]> {
-    const { text, unseen, values } = this.#locking(where, rows)
-    const all = [...scope, ...values]
+    const [only] = rows
+    const { waiting } = this.#sql
+    const isOne = where === 'waiting' && rows.length === 1
+    const sql = isOne ? { lock: waiting.lockOne, lockUnseen: waiting.lockOneUnseen } : this.#sql[where]
+    const values = [...scope, ...(isOne ? rowOf(only!) : rowsOf(rows))]
     if ((session as PostgresSession).opening !== undefined) {
-      const count = await write(session, LOCKING, unseen, all)
+      const count = await write(session, LOCKING, sql.lockUnseen, values)
       if (count === rows.length) return rows
       if (count === 0) return []
     }
     // Locks again the rows that the transaction has locked already.
-    const { rows: found } = await execute(session, LOCKING, text, all)
+    const { rows: found } = await execute(session, LOCKING, sql.lock, values)
     const seqs = new Set(found.map((row) => columns.text(row, 'seq')))
     return rows.filter(({ seq }) => seqs.has(String(seq)))
-  }
-
-  #locking(
-    where: LocalRow['in'],
-    rows: readonly LocalRow[],
-  ): { readonly text: string; readonly unseen: string; readonly values: readonly unknown[] } {
-    const [row] = rows
-    if (where === 'waiting' && rows.length === 1) {
-      const { lockOne: text, lockOneUnseen: unseen } = this.#sql.waiting
-      return { text, unseen, values: [String(row!.seq), textStamp(row!.stamp)] }
-    }
-    const { lock: text, lockUnseen: unseen } = this.#sql[where]
-    return { text, unseen, values: rowsOf(rows) }
   }
 
   async remove(session: Session, at: LocalShard, rows: readonly LocalRow[]): Promise<void> {
     for (const where of ['waiting', 'parked'] as const) {
       const wanted = rows.filter((row) => row.in === where)
       if (wanted.length === 0) continue
-      const [text, values] = this.#removing(where, wanted)
-      const { rows: removed } = await execute(session, REMOVING, text, [at.consumer, at.shard, ...values])
+      const isOne = where === 'waiting' && wanted.length === 1
+      const text = isOne ? this.#sql.waiting.removeOne : this.#sql[where].remove
+      const values = [at.consumer, at.shard, ...(isOne ? rowOf(wanted[0]!) : rowsOf(wanted))]
+      const { rows: removed } = await execute(session, REMOVING, text, values)
       if (removed.length === wanted.length) continue
       throw new TransactionAbortedError(
         `${REMOVING} '${at.consumer}': only ${removed.length} of ${wanted.length} messages were still there. The transaction must ` +
@@ -152,12 +144,6 @@ export class PostgresLocalStore implements LocalStore {
       )
     }
     this.#reads.scans.deleted(at, rows.length)
-  }
-
-  #removing(where: LocalRow['in'], rows: readonly LocalRow[]): readonly [string, readonly unknown[]] {
-    const [row] = rows
-    if (where === 'parked' || rows.length > 1) return [this.#sql[where].remove, rowsOf(rows)]
-    return [this.#sql.waiting.removeOne, [String(row!.seq), textStamp(row!.stamp)]]
   }
 
   async settle(lease: Lease, at: LocalShard, settlement: LocalSettlement): Promise<readonly LocalRow[]> {

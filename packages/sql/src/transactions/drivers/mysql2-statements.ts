@@ -15,7 +15,7 @@ export const mysql2Statements = {
       isolation === undefined
         ? ''
         : `/*!80000 @@transaction_isolation */ /*M! @@tx_isolation */ = '${isolation.toUpperCase().replace(' ', '-')}', `
-    }@txbox_idle = @@session.wait_timeout, session wait_timeout = least(@@session.wait_timeout, ${seconds})`,
+    }@txbox_idle = @@session.wait_timeout, session wait_timeout = cast(least(@@session.wait_timeout, ${seconds}) as unsigned)`,
   /** Sent when the transaction has ended: otherwise the connection would be open for hours if it broke in between. */
   restoreIdleTime: 'SET session wait_timeout = @txbox_idle',
   begin: 'START TRANSACTION',

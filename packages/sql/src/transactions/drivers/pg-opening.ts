@@ -41,7 +41,7 @@ const names = new Map<string, string>()
 export function pgOpening(
   pool: object,
   client: object,
-  begin: string,
+  begin: readonly string[],
 ): (Opening & { readonly used: boolean }) | undefined {
   const { Query } = client.constructor as { Query?: QueryClass }
   if (Query === undefined || Reflect.get(client, 'connection') === undefined) return undefined
@@ -54,7 +54,7 @@ export function pgOpening(
     async alone() {
       if (used) return
       used = true
-      await wireClient.query(begin)
+      await wireClient.query(begin.join('; '))
     },
     async with(text, values) {
       used = true
@@ -83,7 +83,7 @@ function forgotten(cause: unknown): TransactionConflictError {
 }
 
 interface Flight {
-  readonly begin: string
+  readonly begin: readonly string[]
   readonly text: string
   readonly values: readonly unknown[]
   /** The name of the prepared statement. If the name is empty, the server parses the statement each time. */
@@ -97,11 +97,11 @@ function send(client: WireClient, query: PgQuery, { begin, text, values, name }:
     query.callback = (error, results) => {
       if (error !== null && error !== undefined) return reject(error)
       if (name !== '') known.add(name)
-      resolve(results[1]?.rowCount ?? 0)
+      resolve(results[begin.length]?.rowCount ?? 0)
     }
     query.submit = (wire) => {
       wire.stream.cork?.()
-      sendOn(wire, begin)
+      for (const statement of begin) sendOn(wire, statement)
       if (!known.has(name)) {
         // After a claim that failed, the server has the statement although the flight did not succeed. PgBouncer would
         // close the connection when the name is prepared twice.

@@ -195,7 +195,8 @@ export class MonitoredConnection implements ConnectionMonitor {
     if (effect === 'none' && this.tracker.ended) this.commits++
     if (effect === 'rolls back to a savepoint') this.abortedBy = undefined
     if (effect === 'none' || isOfSavepoint(effect)) return
-    if (effect !== 'rolls back' && !(effect === 'commits' && this.tracker.rolledBack === 'yes')) this.commits++
+    if (effect !== 'rolls back' && !(effect === 'commits' && this.tracker.rolledBack === 'yes'))
+      this.commits++
     if (effect !== 'unknown') this.abortedBy = undefined
     if (effect === 'begins') this.tracker.open = true
     // The server answers a COMMIT with success even if an error has rolled the transaction back.

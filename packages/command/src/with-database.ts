@@ -23,6 +23,7 @@ function fullNameOf(command: Command): string {
   return command.parent === null ? command.name() : `${fullNameOf(command.parent)} ${command.name()}`
 }
 
+/** The end of a help text: examples, and the exit codes. */
 export function examples({ calledAs }: Installation, ...lines: readonly string[]): string {
   return `\nExamples:\n${lines.map((line) => `  ${calledAs} ${line}\n`).join('')}${EXIT_CODES}`
 }

@@ -1,1 +1,0 @@
-(utc_timestamp(6), ?, ?)
