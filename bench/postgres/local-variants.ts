@@ -3,7 +3,14 @@ import { createLocalConsumer, atLeastOnce, type LocalConsumer } from '@txbox/con
 import { migrate, postgres } from '@txbox/postgres'
 import type { Pool, PoolClient } from 'pg'
 import type { BenchDatabase } from './bench-database.ts'
-import { BATCH, HANDLERS, untilHandled, type QueueMode, type QueueWork, type QueueWorker } from './queue-variants.ts'
+import {
+  BATCH,
+  HANDLERS,
+  untilHandled,
+  type QueueMode,
+  type QueueWork,
+  type QueueWorker,
+} from './queue-variants.ts'
 import { BACKLOG } from './relay-backlog.ts'
 import { rowsIn, type DrainVariant } from './relay-drains.ts'
 
@@ -107,13 +114,20 @@ export function localStatementsAlone<N extends string>(
       const leases = ports.leases()
       const names = SHARDS.map((shard) => `local/${CONSUMER}/${shard}`)
       const held = await leases.acquire(names, { owner: 'bench', ttlMs: 600_000, limit: names.length })
-      const left = SHARDS.map((shard) => ({ at: { consumer: CONSUMER, shard }, lease: held.find((one) => one.name === names[shard])! }))
+      const left = SHARDS.map((shard) => ({
+        at: { consumer: CONSUMER, shard },
+        lease: held.find((one) => one.name === names[shard])!,
+      }))
       let published = 0
       const client = async (): Promise<void> => {
         for (let next = left.pop(); next !== undefined; next = left.pop()) {
           const { at, lease } = next
           for (;;) {
-            const { messages } = await store.read(at, { messages: 500, bytes: 4_194_304 }, { after: undefined, without: [] })
+            const { messages } = await store.read(
+              at,
+              { messages: 500, bytes: 4_194_304 },
+              { after: undefined, without: [] },
+            )
             if (messages.length === 0) break
             for (let n = 0; n < messages.length; n += limit) {
               const rows = messages.slice(n, n + limit)
