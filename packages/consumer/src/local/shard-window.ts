@@ -202,8 +202,9 @@ export class ShardWindow {
     const { held } = this.#rows
     const isRoomy = held.messages * 2 <= messages && held.bytes * 2 <= bytes
     const mayAround = this.#wantsAround && now >= this.#cursor.aroundAt
-    // Each poll finds the rows that are known already. They are not read again while enough keys may begin.
-    const mayOnward = isRoomy && this.#cursor.mayBringOnward && this.#rows.ready.size < LEAST_READY
+    // Each poll finds the rows that are known already: what has come since the last read can wait while enough keys may begin.
+    const isWanted = this.#rows.ready.size < LEAST_READY || this.#cursor.surelyBringsOnward
+    const mayOnward = isRoomy && isWanted && this.#cursor.mayBringOnward
     if (!mayAround && !mayOnward) return undefined
     const stuck = this.#rows.stuck()
     if (mayOnward && !(mayAround && stuck.rows * 8 >= messages)) {
