@@ -95,30 +95,45 @@ class World {
   }
 
   run(command: Command): void {
-    const { table, window } = this
-    if (command.kind === 'publish') {
-      const key = command.key > 1 ? undefined : `key ${command.key}`
-      const count = command.isOpen ? 1 : command.count
-      for (let n = 0; n < count; n++) table.publish(key, command.bytes, command.isOpen)
-      this.found()
-    } else if (command.kind === 'commit') {
-      const open = table.openNumbers
-      if (open.length > 0) table.commit(open[command.which % open.length]!)
-      this.found()
-    } else if (command.kind === 'take') this.take(command.count, command.isHeldBack)
-    else if (command.kind === 'advance') table.now += command.ms
-    else if (command.kind === 'read') this.read()
-    else if (command.kind === 'answer') this.answer()
-    else if (command.kind === 'during') {
-      this.answer()
-      this.read()
-      for (const event of command.events) this.run(event)
-      this.answer()
-    } else if (command.kind === 'forget') {
-      window.forget()
-      this.#isDue = true
-    } else if (command.kind === 'work') this.work(command.which)
-    else this.#end(command.kind, command.which)
+    const { table } = this
+    switch (command.kind) {
+      case 'publish': {
+        const key = command.key > 1 ? undefined : `key ${command.key}`
+        const count = command.isOpen ? 1 : command.count
+        for (let n = 0; n < count; n++) table.publish(key, command.bytes, command.isOpen)
+        return this.found()
+      }
+      case 'commit': {
+        const open = table.openNumbers
+        if (open.length > 0) table.commit(open[command.which % open.length]!)
+        return this.found()
+      }
+      case 'take':
+        return void this.take(command.count, command.isHeldBack)
+      case 'advance':
+        return void (table.now += command.ms)
+      case 'read':
+        return this.read()
+      case 'answer':
+        return this.answer()
+      case 'during':
+        this.answer()
+        this.read()
+        for (const event of command.events) this.run(event)
+        return this.answer()
+      case 'forget':
+        this.window.forget()
+        return void (this.#isDue = true)
+      case 'work':
+        return this.work(command.which)
+      case 'done':
+      case 'fail':
+      case 'skip':
+      case 'vanish':
+      case 'back':
+      case 'backLater':
+        return this.#end(command.kind, command.which)
+    }
   }
 
   found(): void {

@@ -64,8 +64,8 @@ export class MessageDelivery<P = unknown> implements LocalDelivery<P> {
 
   get body(): ReceivedMessage {
     const { payload: bytes, contentType } = this.#stored
-    const { key, topic, causationId, payload, ...identity } = this.message
-    return { ...identity, bytes, contentType }
+    const { id, type, headers, correlationId, time } = this.message
+    return { id, type, headers, correlationId, time, bytes, contentType }
   }
 
   get lost(): AbortSignal {

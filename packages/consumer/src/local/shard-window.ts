@@ -224,9 +224,12 @@ export class ShardWindow {
     for (const message of result.messages) {
       const row = this.#rows.of(message)
       const { lane } = row
-      if (row.state === 'gone' && !read.ended.has(row.id) && !read.dropped.has(lane.id)) {
-        this.#rows.hold(row)
-        added += 1
+      if (row.state === 'gone' && !read.ended.has(row.id)) {
+        if (read.dropped.has(lane.id)) this.#cursor.notKept(read, message.seq)
+        else {
+          this.#rows.hold(row)
+          added += 1
+        }
       }
       const isBlocked = message.blocked || read.parked.has(lane.id) || lane.parking > 0
       // They are parked behind a row that is being refused, or together with a row that is locked now.
