@@ -48,12 +48,13 @@ export class LocalShardModel {
       ({ message: { seq, key } }) =>
         (after === undefined || seq > after) && (key === undefined || !without.includes(key)),
     )
-    const rows = limited(behind, most, bytes).map(({ message }) => ({
-      ...message,
-      blocked: this.#parked.some(
-        (parked) => parked.message.key !== undefined && parked.message.key === message.key,
-      ),
-    }))
+    const rows = limited(behind, most, bytes).map(({ message }) =>
+      Object.assign({}, message, {
+        blocked: this.#parked.some(
+          (parked) => parked.message.key !== undefined && parked.message.key === message.key,
+        ),
+      }),
+    )
     const open = this.openNumbers
     const certain =
       open.length === 0 ? this.#seq : open.reduce((one, other) => (other < one ? other : one)) - 1n

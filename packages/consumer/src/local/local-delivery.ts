@@ -64,8 +64,8 @@ export class MessageDelivery<P = unknown> implements LocalDelivery<P> {
 
   get body(): ReceivedMessage {
     const { payload: bytes, contentType } = this.#stored
-    const { key, topic, causationId, payload, ...identity } = this.message
-    return { ...identity, bytes, contentType }
+    const { id, type, headers, correlationId, time } = this.message
+    return { id, type, headers, correlationId, time, bytes, contentType }
   }
 
   get lost(): AbortSignal {
@@ -119,7 +119,13 @@ export class MessageDelivery<P = unknown> implements LocalDelivery<P> {
     }
   }
 
-  reject({ error, deliveries }: { readonly error: unknown; readonly deliveries?: number | undefined }): Promise<void> {
+  reject({
+    error,
+    deliveries,
+  }: {
+    readonly error: unknown
+    readonly deliveries?: number | undefined
+  }): Promise<void> {
     // A message that cannot be read was not handled.
     const attempts = this.undecodable === undefined ? (deliveries ?? this.deliveries) : this.#stored.attempts
     return this.#settle({ refused: refusalOf(this.#stored, { error, attempts, retryInMs: undefined }) })
@@ -138,7 +144,9 @@ export class MessageDelivery<P = unknown> implements LocalDelivery<P> {
   /** Called when the lease is lost, or the source is closed. */
   lose(): void {
     this.#lost.abort(
-      new LeaseLostError('The lease of the shard is lost: another process may handle its messages from now on.'),
+      new LeaseLostError(
+        'The lease of the shard is lost: another process may handle its messages from now on.',
+      ),
     )
   }
 
