@@ -159,14 +159,18 @@ export class LocalConsumerLife extends LifeCycle implements LocalConsumer {
   }
 
   async #started(): Promise<ConsumerRun> {
-    const { ports, consumer, concurrency, log } = this.#settings
+    const { ports, consumer, concurrency, handlers, log } = this.#settings
     const settings = engineSettings(this.#settings, this.#sourceOf())
     const run = new ConsumerRun(settings)
     const leave = shareConcurrency(ports, {
       given: concurrency,
       set: (share) => (run.permits.concurrency = share),
     })
-    const unuse = ports.useConnections?.(`local consumer '${oneLine(consumer)}'`, run.permits.concurrency)
+    // A handler without a transaction needs no connection.
+    const isTransacting = [...handlers.values()].some(({ isAtLeastOnce }) => !isAtLeastOnce)
+    const unuse = isTransacting
+      ? ports.useConnections?.(`local consumer '${oneLine(consumer)}'`, run.permits.concurrency)
+      : undefined
     void run.ended.then(() => {
       leave()
       unuse?.()
