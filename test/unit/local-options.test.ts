@@ -1,10 +1,10 @@
 import { atLeastOnce, createLocalConsumer } from '@txbox/consumer'
 import { InvalidOptionError } from '@txbox/core'
 import { postgres } from '@txbox/postgres'
-import pg from 'pg'
+import { Pool } from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 
-const pool = new pg.Pool({ max: 20 })
+const pool = new Pool({ max: 20 })
 const handler = (): undefined => undefined
 const options = { database: postgres({ db: pool }), consumer: 'billing', handlers: { made: handler } }
 
@@ -53,7 +53,7 @@ test.each(Object.entries(WRONG))('L9 %s is refused when the consumer is created'
 })
 
 test('L9 a pool of one connection is refused', () => {
-  const one = new pg.Pool({ max: 1 })
+  const one = new Pool({ max: 1 })
   expect(() => create({ database: postgres({ db: one }) })).toThrow(/the pool has only one connection/)
 })
 
