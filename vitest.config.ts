@@ -3,7 +3,7 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 import { EXCLUDED, LIBRARIES, ON_TOP } from './test/support/tiers/libraries.ts'
 import { LeaveOutSequencer } from './test/support/engines/servers/leave-out-sequencer.ts'
 import { RunSummary, isCi } from './test/support/tiers/run-summary.ts'
-import { isLeftToAll, isShort, tierOfRun } from './test/support/tiers/tier.ts'
+import { isLeftOut, isShort, tierOfRun } from './test/support/tiers/tier.ts'
 
 /**
  * The databases, with what the quick tier runs every rule on: the library differs from one to the next, and the isolation
@@ -50,6 +50,8 @@ const SLOW_TESTS = [
   'test/contract/*/gc-{batches,concurrency}{,.rotated}.test.ts',
   'test/contract/outbox/outbox-deduplication-property.rotated.test.ts',
   'test/contract/*/queue-{killed,source,stress}{,.rotated}.test.ts',
+  'test/contract/consumer/*.test.ts',
+  'test/contract/local/local-!(store|publishers)*.test.ts',
 ]
 
 /** The rules in which another version of PostgreSQL could differ: all that the quick tier runs on the newest version. */
@@ -228,6 +230,13 @@ const projects: TestProjectInlineConfiguration[] = [
       provide: { ...DATABASES[engine], optional: true },
     }),
   ),
+  ...(['postgres', 'mysql', 'mariadb'] as const).map((engine) =>
+    onServers(`upgrade-${engine}`, [engine], {
+      include: ['test/upgrade/*.test.ts'],
+      hookTimeout: 300_000,
+      provide: DATABASES[engine],
+    }),
+  ),
   onServers('postgres-only', ['postgres'], { include: ['test/contract-postgres/**/*.test.ts'] }),
   onServers('cli', ['postgres'], { include: ['test/cli/**/*.test.ts'] }),
   onServers('crash', ['postgres'], { include: ['test/crash/**/*.test.ts'], testTimeout: 120_000 }),
@@ -255,6 +264,6 @@ export default defineConfig({
     server: { deps: { external: [/\/packages\/[^/]+\/dist\//] } },
     sequence: { sequencer: LeaveOutSequencer },
     reporters: ['default', new RunSummary()],
-    projects: projects.filter((project) => !isLeftToAll(project.test?.name)),
+    projects: projects.filter((project) => !isLeftOut(project.test?.name)),
   },
 })

@@ -10,6 +10,7 @@ export const SUITE_NAMES = [
   'versioning',
   'gc',
   'queue',
+  'local',
   'consumer',
   'retries',
   'handles',
@@ -17,7 +18,13 @@ export const SUITE_NAMES = [
 export type SuiteName = (typeof SUITE_NAMES)[number]
 
 /** These run only when they are named. */
-const ONLY_NAMED: ReadonlySet<SuiteName> = new Set<SuiteName>(['consumer', 'handles', 'queue', 'retries'])
+const ONLY_NAMED: ReadonlySet<SuiteName> = new Set<SuiteName>([
+  'consumer',
+  'handles',
+  'local',
+  'queue',
+  'retries',
+])
 
 export const DATABASE_NAMES = ['postgres', 'mysql', 'mariadb'] as const
 export type DatabaseName = (typeof DATABASE_NAMES)[number]
@@ -34,7 +41,7 @@ export interface BenchOptions {
 
 export const USAGE = `npm run bench -- [${SUITE_NAMES.join('|')} …] [--database NAME] [--rounds N] [--seconds N] [--full]
 
-  consumer, handles, queue and retries run only when they are named.
+  consumer, handles, local, queue and retries run only when they are named.
 
   --database    ${DATABASE_NAMES.join(', ')} (default ${DATABASE_NAMES[0]})
   --rounds N    rounds of A B A B …, 1 to 100; medians want 5 or more (default 7)

@@ -8,6 +8,7 @@ import { gcSuite } from './gc-suite.ts'
 import { postgresInboxSuite } from './inbox-suite.ts'
 import { latencySuite } from './latency-suite.ts'
 import { postgresPublishSuite } from './publish-suite.ts'
+import { localSuite } from './local-suite.ts'
 import { queueSuite } from './queue-suite.ts'
 import { consumerSuite } from './consumer-suite.ts'
 import { retriesSuite } from './retries-suite.ts'
@@ -34,6 +35,7 @@ export async function postgresServer(): Promise<BenchServer> {
         versioningSuite(database),
         gcSuite(database),
         queueSuite(database),
+        localSuite(database),
         consumerSuite(database),
         retriesSuite(),
         handlesSuite(() => handlesOnPostgres(database)),

@@ -66,7 +66,7 @@ async function drained(client: PoolClient, schema: string, { limit, work }: How)
     const places = rows.map(({ place }) => place).filter((place) => place !== null)
     if (places.length === 0) return count
     if (work !== undefined) await client.query('begin')
-    await client.query(settleUnorderedBatch, [places, places.map(() => receipt)])
+    await client.query(settleUnorderedBatch, [QUEUE, places, places.map(() => receipt)])
     await work?.(client, places.length)
     if (work !== undefined) await client.query('commit')
     count += places.length

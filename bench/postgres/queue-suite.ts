@@ -1,3 +1,4 @@
+import { allocatedBytes } from '../measure/allocated-bytes.ts'
 import { ratioOf, summarise, type Summary } from '../measure/statistics.ts'
 import { ratesBeside } from '../report/rates-table.ts'
 import { formatTable, hundredthsSpread, ratioSpread, whole, wholeSpread } from '../report/table.ts'
@@ -9,6 +10,7 @@ import { pgBossVariant, transactionalPgBossVariant } from './pg-boss-variant.ts'
 import { BlockedKeys, type ReceiveTimes } from './queue-blocked-keys.ts'
 import { commitToHandlerLatency, type QueueLatency } from './queue-latency.ts'
 import { QueueProcesses, type QueueProcess } from './queue-processes.ts'
+import { sourceAlone } from './queue-source-alone.ts'
 import { statementsAlone } from './queue-statements-alone.ts'
 import {
   BATCH,
@@ -47,6 +49,7 @@ const TITLES: Readonly<Record<string, string>> = {
   pgBossBatches: `pg-boss, transactional, batches of ${BATCH}`,
   pgBoss: 'pg-boss, batches of 5000',
   atLeastOnce: 'queue, at least once, no keys',
+  source: 'the source of the queue without its consumer',
   statements: 'the statements of the queue without its consumer',
 }
 
@@ -177,6 +180,7 @@ async function measureNothing(
     await graphileWorkerVariant(database, pool, MANY_MESSAGES),
     await pgBossVariant(database, pool, MANY_MESSAGES),
     atLeastOnce,
+    sourceAlone(database, atLeastOnce),
     statementsAlone(database, atLeastOnce, 'statements', RECEIVES_OF_NOTHING),
   ]
   console.log(
@@ -184,6 +188,7 @@ async function measureNothing(
   )
   const drains = await interleavedDrains<string>(database, pool, variants, { rounds, pinnedHorizon: false })
   print(drains, 'graphileWorker')
+  await printAllocations(pool, variants)
   const apart = await inProcesses(database, pool, rounds, [
     [variants[0]!, 'graphileWorkerOfNothing'],
     [variants[1]!, 'pgBossOfNothing'],
@@ -194,6 +199,13 @@ async function measureNothing(
     rates: of['pgBoss']!.rates.map((rate, n) => Math.max(rate, of['graphileWorker']!.rates[n]!)),
   })
   return [
+    target(
+      'queue, no-op handler: rate ÷ statements alone',
+      0.75,
+      drains['atLeastOnce']!,
+      drains['statements']!,
+    ),
+    target('queue, source alone: rate ÷ statements alone', 0.75, drains['source']!, drains['statements']!),
     target('queue, no-op handler: rate ÷ best of the peers', 1.5, drains['atLeastOnce']!, best(drains)),
     target(
       `queue, no-op handler, ${PROCESSES} processes: rate ÷ best of the peers`,
@@ -202,6 +214,18 @@ async function measureNothing(
       best(apart),
     ),
   ]
+}
+
+/** Prints what a drain allocates for each message. */
+async function printAllocations(pool: BenchPool, variants: readonly DrainVariant[]): Promise<void> {
+  const rows: string[][] = []
+  for (const variant of variants) {
+    await pool.query(`truncate ${variant.table}`)
+    await variant.fill(pool)
+    const bytes = await allocatedBytes(async () => (await variant.drain()).end?.())
+    rows.push([TITLES[variant.name] ?? variant.name, (bytes / variant.messages / 1000).toFixed(1)])
+  }
+  console.log(formatTable(['', 'kB allocated a message, in the process of the handlers'], rows))
 }
 
 /** The same variants, each in several processes. */

@@ -14,7 +14,7 @@ const PREFETCH = 100
 /** The messages of a transaction. */
 export const BATCH = 100
 /** Where a handler does nothing, what a receive costs must be shared by many messages, as with the peers. */
-const PREFETCH_OF_NOTHING = 2000
+export const PREFETCH_OF_NOTHING = 2000
 
 const BY_HAND = 'queue_by_hand'
 const NEXT_BY_HAND = `delete from ${BY_HAND}.jobs

@@ -207,6 +207,8 @@ class RabbitmqNode implements ChaosBroker {
       }
     }
     await until(answers, () => `RabbitMQ answers; it says: ${node.lastWords}`, START_LIMIT_MS)
+    // It answers before it has applied the policies, and accepts commands.
+    await this.#control(['await_startup'])
   }
 
   async #refuse(queue: string): Promise<void> {

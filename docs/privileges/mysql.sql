@@ -6,10 +6,10 @@
 --   MySQL:   grant txbox_app to 'shop'@'%'; set default role all to 'shop'@'%';
 --   MariaDB: grant txbox_app to 'shop'@'%'; set default role txbox_app for 'shop'@'%'; (a user has one default role)
 
-create role if not exists txbox_app, txbox_relay, txbox_gc, txbox_operator, txbox_viewer;
+create role if not exists txbox_app, txbox_local, txbox_relay, txbox_gc, txbox_operator, txbox_viewer;
 
 -- Every role checks the revision of the tables first.
-grant select on txbox_migrations to txbox_app, txbox_relay, txbox_gc, txbox_operator, txbox_viewer;
+grant select on txbox_migrations to txbox_app, txbox_local, txbox_relay, txbox_gc, txbox_operator, txbox_viewer;
 
 -- Services: inbox.process and inbox.run, forget, outbox.publish. With the option deduplication, outbox.publish needs the
 -- privileges on the inbox as well, because it stores ids there.
@@ -17,6 +17,10 @@ grant select, insert, update, delete on txbox_inbox to txbox_app;
 -- A message that was stored outside a transaction by mistake is deleted again.
 grant select, insert, delete on txbox_outbox to txbox_app;
 grant insert on txbox_parked to txbox_app;
+-- createOutbox({ subscriptions }).
+grant select, insert, delete on txbox_local_outbox to txbox_app;
+grant insert on txbox_local_parked to txbox_app;
+grant select on txbox_subscriptions to txbox_app;
 -- createOutbox({ lockKeys: true }). SELECT … FOR UPDATE needs the privilege UPDATE.
 grant select, update on txbox_key_locks to txbox_app;
 -- createVersionBuffer.
@@ -28,6 +32,13 @@ grant select, insert, update, delete on txbox_waiting to txbox_app;
 grant select, insert, update, delete on txbox_queue to txbox_app;
 grant select, insert, update on txbox_leases to txbox_app;
 
+-- createLocalConsumer, beside the privileges on your own tables that its handlers need. A handler that publishes needs
+-- txbox_app as well: with MariaDB's one default role, grant txbox_app to txbox_local.
+grant select, update, delete on txbox_local_outbox to txbox_local;
+grant select, insert, update, delete on txbox_local_parked to txbox_local;
+grant select, insert, update, delete on txbox_leases to txbox_local;
+grant select, insert, update on txbox_subscriptions to txbox_local;
+
 -- txbox relay, createRelay.
 grant select, delete on txbox_outbox to txbox_relay;
 grant select, insert, update, delete on txbox_parked to txbox_relay;
@@ -37,7 +48,9 @@ grant select, insert, update, delete on txbox_leases to txbox_relay;
 grant select, delete on txbox_inbox to txbox_gc;
 grant select, delete on txbox_parked to txbox_gc;
 grant select, update, delete on txbox_queue to txbox_gc;
+grant select, delete on txbox_local_parked to txbox_gc;
 grant select, delete on txbox_redrives to txbox_gc;
+grant select, delete on txbox_removals to txbox_gc;
 grant select, delete on txbox_waiting to txbox_gc;
 grant select, update on txbox_collections to txbox_gc;
 -- Rows of the table of leases are the locks of a queue's shards; SELECT … FOR UPDATE needs the privilege UPDATE.
@@ -49,7 +62,7 @@ grant select, update on txbox_leases to txbox_gc;
 --   revoke select on txbox_inbox from txbox_viewer; (and on txbox_outbox, on txbox_parked)
 
 -- txbox dead-letters, createDeadLetters. To let an operator see payloads as well:
---   grant select (payload, headers) on txbox_parked to 'alice'@'%'; (and on txbox_queue)
+--   grant select (payload, headers) on txbox_parked to 'alice'@'%'; (and on txbox_queue, on txbox_local_parked)
 grant select (place, created_at, due_at, dead_at, deliver_at, attempts, shard, order_key, id, topic, `key`, type,
   content_type, correlation_id, error, errors) on txbox_parked to txbox_operator;
 grant update (due_at, dead_at, redriven_at, attempts, order_key) on txbox_parked to txbox_operator;
@@ -58,9 +71,22 @@ grant select (place, created_at, due_at, dead_at, deliver_at, attempts, timeouts
   type, content_type, correlation_id, error, errors) on txbox_queue to txbox_operator;
 grant update (due_at, dead_at, redriven_at, attempts, timeouts, receipt, order_key) on txbox_queue to txbox_operator;
 grant delete on txbox_queue to txbox_operator;
+grant select (place, created_at, due_at, dead_at, deliver_at, redriven_at, due_since, attempts, shard, suspect, unhandled,
+  consumer, order_key, id, topic, `key`, type, content_type, correlation_id, error, errors) on txbox_local_parked
+  to txbox_operator;
+grant update (due_at, dead_at, redriven_at, attempts, order_key) on txbox_local_parked to txbox_operator;
+grant delete on txbox_local_parked to txbox_operator;
 grant select, insert on txbox_redrives to txbox_operator;
--- Whether a queue exists.
-grant select (name) on txbox_leases to txbox_operator;
+-- Whether a queue exists, and who runs a local consumer.
+grant select (name, owner, term, expires_at) on txbox_leases to txbox_operator;
+-- txbox consumers. With PROCESS, which only an administrator can grant, 'remove' sees which transactions are open, and need not
+-- always wait: grant process on *.* to txbox_operator;
+grant select (seq, created_at, shard, consumer, id, topic, `key`, type, content_type, correlation_id) on txbox_local_outbox
+  to txbox_operator;
+grant delete on txbox_local_outbox to txbox_operator;
+grant select, insert, update, delete on txbox_subscriptions to txbox_operator;
+grant select, insert on txbox_removals to txbox_operator;
+grant update (discarded) on txbox_removals to txbox_operator;
 
 -- txbox status, txbox doctor. With PROCESS, which only an administrator can grant, doctor also shows which transaction keeps
 -- deleted rows from being purged: grant process on *.* to txbox_viewer;
@@ -70,6 +96,13 @@ grant select (place, created_at, due_at, dead_at, deliver_at, redriven_at, due_s
   `key`, type, content_type, correlation_id, error, errors) on txbox_parked to txbox_viewer;
 grant select (place, created_at, due_at, dead_at, deliver_at, redriven_at, due_since, attempts, timeouts, shard, receipt,
   flight, topic, order_key, id, `key`, type, content_type, correlation_id, error, errors) on txbox_queue to txbox_viewer;
+grant select (seq, created_at, shard, consumer, id, topic, `key`, type, content_type, correlation_id) on txbox_local_outbox
+  to txbox_viewer;
+grant select (place, created_at, due_at, dead_at, deliver_at, redriven_at, due_since, attempts, shard, suspect, unhandled,
+  consumer, order_key, id, topic, `key`, type, content_type, correlation_id, error, errors) on txbox_local_parked
+  to txbox_viewer;
+grant select on txbox_subscriptions to txbox_viewer;
+grant select on txbox_removals to txbox_viewer;
 grant select on txbox_leases to txbox_viewer;
 grant select on txbox_key_locks to txbox_viewer;
 grant select on txbox_collections to txbox_viewer;

@@ -62,7 +62,7 @@ test('dead letters are listed, redriven and discarded', async () => {
     await sql(`insert into txbox_parked (shard, id, topic, \`key\`, content_type, headers, payload, created_at, dead_at, attempts, error)
       values (0, '${id}', 'orders', 'ö', 'application/json', '{}', '{}', utc_timestamp(6), utc_timestamp(6), 3, 'refused')`)
   }
-  expect((await run('dead-letters', 'list')).stdout).toMatch(/^a +orders +ö +\S+Z +3 +refused$/m)
+  expect((await run('dead-letters', 'list')).stdout).toMatch(/^refused +a +orders +ö +\S+Z +3$/m)
   expect(await json('dead-letters', 'show', 'b')).toMatchObject({ id: 'b', key: 'ö', attempts: 3 })
   expect((await run('dead-letters', 'redrive', 'a', '--yes')).stdout).toBe('Put back 1 dead letter.\n')
   expect((await run('dead-letters', 'discard', '--topic', 'orders', '--yes')).stdout).toBe(
@@ -77,7 +77,7 @@ test('--queue lists, redrives and discards dead letters of a stored queue', asyn
       values (0, '${id}', 'work', 'ö', 'application/json', '{}', '{}', utc_timestamp(6), utc_timestamp(6), 3, 'refused')`)
   }
   const ofWork = (...args: string[]): Promise<Ended> => run('dead-letters', ...args, '--queue', 'work')
-  expect((await ofWork('list')).stdout).toMatch(/^a +work +ö +\S+Z +3 +refused$/m)
+  expect((await ofWork('list')).stdout).toMatch(/^refused +a +work +ö +\S+Z +3$/m)
   expect((await run('dead-letters', 'list', '--queue', 'other')).stderr).toMatch(
     /^txbox: There is no queue 'other'/,
   )
@@ -102,7 +102,7 @@ test('--payload shows the payload, and discard --parked deletes a parked message
   const { stdout } = await run('dead-letters', 'discard', 'head', 'dead', '--parked', '--yes')
   expect(stdout).toBe('Deleted 1 parked message.\n')
   expect((await run('dead-letters', 'list', '--parked', '--topic', 'parked')).stdout).toMatch(
-    /^next +parked +k +\S+Z +1$/m,
+    /^ +next +parked +k +\S+Z +1$/m,
   )
 })
 
@@ -113,4 +113,32 @@ test('an unreachable or refusing server causes one line of output without an add
     expect(stderr).not.toMatch(/secret|^\s+at /m)
     expect(stderr.trim().split('\n').length).toBe(1)
   }
+})
+
+test('local consumers get subscriptions, are listed, and are removed with their messages', async () => {
+  expect((await run('consumers', 'add', 'billing', 'order.placed')).stdout).toBe(
+    "Consumer 'billing' now gets order.placed.\n",
+  )
+  await sql(`insert into txbox_local_outbox (created_at, shard, consumer, id, type, content_type, headers, payload)
+    values (utc_timestamp(6) - interval 1 hour, 3, 'billing', 'm', 'order.placed', 'text/plain', '{}', 'x')`)
+  await sql(`insert into txbox_local_parked (created_at, dead_at, shard, consumer, id, content_type, headers, payload, error)
+    values (utc_timestamp(6), utc_timestamp(6), 3, 'billing', 'd', 'text/plain', '{}', 'x', 'no')`)
+  expect(await json('consumers', 'list')).toMatchObject({
+    name: 'billing',
+    types: ['order.placed'],
+    waiting: { count: 1, atLeast: false },
+    dead: { count: 1 },
+    runsNow: false,
+    oldestDue: { in: 'local', id: 'm', consumer: 'billing' },
+  })
+  expect(await json('dead-letters', 'list', '--consumer', 'billing')).toMatchObject({
+    id: 'd',
+    consumer: 'billing',
+  })
+  const refused = await run('consumers', 'remove', 'billing')
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('1 message would be left')])
+  expect((await run('consumers', 'remove', 'billing', '--discard', '--yes')).stdout).toBe(
+    "Ended all subscriptions of consumer 'billing'. Deleted 2 messages.\n",
+  )
+  expect((await run('consumers', 'list')).stdout).toBe('There are no local consumers.\n')
 })

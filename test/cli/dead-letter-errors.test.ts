@@ -90,13 +90,15 @@ test('list names the queues with dead letters, and an unknown queue is refused',
   await shop.sql(dead('q1', 'no', { topic: "'work'" }, 'queue'))
   await shop.sql(dead('q2', 'no', { topic: "'work'" }, 'queue'))
   const all = await shop.run('dead-letters', 'list')
-  expect(all.stdout).toMatch(/^m1 [^]*^work +2$[^]*Pass --queue <name> to list those of a queue\.$/m)
+  expect(all.stdout).toMatch(
+    /^order 17 of m1: connect ECONNREFUSED 10\.0\.0\.1:5672 +m1 [^]*^work +2$[^]*Pass --queue <name> to list those of a queue\.$/m,
+  )
   expect((await shop.run('dead-letters', 'list', '--topic', 'orders')).stdout).not.toContain('work')
   await shop.sql('delete from txbox.parked')
   expect((await shop.run('dead-letters', 'list')).stdout).toMatch(
     /^No dead letters of the outbox\.\n[^]*work +2$/m,
   )
-  expect((await shop.run('dead-letters', 'list', '--queue', 'work')).stdout).toMatch(/^q1 +work/m)
+  expect((await shop.run('dead-letters', 'list', '--queue', 'work')).stdout).toMatch(/^no +q1 +work/m)
   for (const command of ['list', 'redrive', 'discard', 'retry']) {
     const { code, stdout, stderr } = await shop.run('dead-letters', command, '--queue', 'wrok')
     expect([code, stdout]).toEqual([1, ''])

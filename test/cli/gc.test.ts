@@ -33,7 +33,7 @@ test('gc reports how many records of redrives it has removed, if there are any',
   await shop.sql(record)
   const { stdout } = await shop.run('gc')
   expect(stdout).toMatch(
-    /^Removed 1,500 expired claims and 1 dead letter, and 1 record of redrives, in \d+ (ms|s)/m,
+    /^Removed 1,500 expired claims and 1 dead letter, and 1 record of redrives and removals, in \d+ (ms|s)/m,
   )
   expect(await left('redrives')).toBe(0)
 })

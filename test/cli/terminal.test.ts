@@ -59,7 +59,16 @@ test.for([60, 80, 120])(
       }),
     )
     const all = `0199d3c0-7f1a-7c3e-9c7e-5b1f3a2d4e60 orders order-42 1,234 ${ERROR}`
-    expectFits(await narrow(columns, 'dead-letters', 'list'), columns, all)
+    expectFits(
+      await narrow(columns, 'dead-letters', 'list'),
+      columns,
+      '0199d3c0-7f1a-7c3e-9c7e-5b1f3a2d4e60 orders order-42 1,234',
+    )
+    expectFits(
+      await narrow(columns, 'dead-letters', 'list', '--parked'),
+      columns,
+      '0199d3c0-7f1a-7c3e-9c7e-5b1f3a2d4e61 orders order-43 2,345',
+    )
     expectFits(
       await narrow(columns, 'dead-letters', 'show', '0199d3c0-7f1a-7c3e-9c7e-5b1f3a2d4e60'),
       columns,
@@ -67,6 +76,27 @@ test.for([60, 80, 120])(
     )
     expectFits(await narrow(columns, 'status'), columns, `order-43 2,345 ${ERROR}`)
     expectFits(await narrow(columns, 'doctor'), columns, "'order-43' notifications arrive")
+  },
+)
+
+test.for([
+  [60, /^error {5}Message 0199d3c0\S*60 was …\nid {8}0199d3c0\S*60\ntopic {5}orders\n/],
+  [80, /^error {5}Message 0199d3c0\S*60 was not routed: no …\nid {8}0199d3c0\S*60\ntopic {5}orders\n/],
+  [120, /^Message 0199d3c0-7f1a-7c3e … +0199d3c0\S*60 +orders +order-42 +\S+Z +1,234$/m],
+  [200, /^Message 0199d3c0\S*60 was .* 'shop' for … +0199d3c0\S*60 +orders +order-42 +\S+Z +1,234$/m],
+  [
+    1000,
+    /^Message 0199d3c0\S*60 was .* for routing key 'orders' +0199d3c0\S*60 +orders +order-42 +\S+Z +1,234$/m,
+  ],
+] as const)(
+  'a table of dead letters shows the first line of the error, cut to a terminal of %i columns, before the id',
+  async ([columns, expected]) => {
+    const error = `${ERROR}\nconnect ECONNREFUSED 127.0.0.1:9`
+    await die('0199d3c0-7f1a-7c3e-9c7e-5b1f3a2d4e60', { error: `'${error.replaceAll("'", "''")}'` })
+    const stdout = await narrow(columns, 'dead-letters', 'list')
+    expect(stdout).toMatch(expected)
+    expectFits(stdout, columns, '')
+    expect(stdout).not.toContain('ECONNREFUSED')
   },
 )
 

@@ -8,6 +8,9 @@ import { garbageStatements } from '../../packages/postgres/src/operate/garbage-s
 import { inboxStatements } from '../../packages/postgres/src/inbox/inbox-statements.ts'
 import { inspectionStatements } from '../../packages/postgres/src/operate/inspection-statements.ts'
 import { leaseStatements } from '../../packages/postgres/src/relay/lease-statements.ts'
+import { localParkedStatements } from '../../packages/postgres/src/local/local-parked-statements.ts'
+import { localStatements } from '../../packages/postgres/src/local/local-statements.ts'
+import { subscriptionStatements } from '../../packages/postgres/src/local/subscription-statements.ts'
 import { outboxStatements } from '../../packages/postgres/src/outbox/outbox-statements.ts'
 import { parkedStatements } from '../../packages/postgres/src/relay/parked-statements.ts'
 import { relayStatements } from '../../packages/postgres/src/relay/relay-statements.ts'
@@ -40,6 +43,9 @@ const statements = Object.entries({
   outbox: outboxStatements('txbox'),
   relay,
   parked: parkedStatements('txbox'),
+  local: localStatements('txbox'),
+  'local-parked': localParkedStatements('txbox'),
+  subscription: subscriptionStatements('txbox'),
   lease: leaseStatements('txbox'),
   'dead-letter': deadLetterStatements('txbox'),
   garbage: garbageStatements('txbox'),

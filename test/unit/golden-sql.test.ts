@@ -6,7 +6,11 @@ import * as mysqlGarbage from '../../packages/mysql/src/operate/garbage-statemen
 import { tablesOf } from '../../packages/mysql/src/connection/identifiers.ts'
 import * as mysqlInbox from '../../packages/mysql/src/inbox/inbox-statements.ts'
 import * as mysqlInspection from '../../packages/mysql/src/operate/inspection-statements.ts'
+import * as mysqlLocalInspection from '../../packages/mysql/src/operate/local-inspection-statements.ts'
+import * as mysqlRemoval from '../../packages/mysql/src/operate/removal-statements.ts'
 import * as mysqlLease from '../../packages/mysql/src/relay/lease-statements.ts'
+import * as mysqlLocal from '../../packages/mysql/src/local/local-statements.ts'
+import * as mysqlLocalParked from '../../packages/mysql/src/local/local-parked-statements.ts'
 import { lockWaitStatements } from '../../packages/mysql/src/inbox/lock-wait-statements.ts'
 import * as mysqlMigration from '../../packages/mysql/src/tables/migration-statements.ts'
 import * as mysqlOutbox from '../../packages/mysql/src/outbox/outbox-statements.ts'
@@ -18,14 +22,23 @@ import * as mysqlQueue from '../../packages/mysql/src/queue/queue-statements.ts'
 import * as mysqlRelay from '../../packages/mysql/src/relay/relay-statements.ts'
 import * as mysqlSession from '../../packages/mysql/src/connection/session-statements.ts'
 import { shortTransactionStatements } from '../../packages/mysql/src/connection/short-transaction-statements.ts'
-import { withTimeLimit, withoutRowLimit } from '../../packages/mysql/src/connection/time-limit-statements.ts'
+import { subscriptionStatements as mysqlSubscriptions } from '../../packages/mysql/src/local/subscription-statements.ts'
+import {
+  withTimeLimit,
+  withoutRowLimit,
+  withoutSafeUpdates,
+} from '../../packages/mysql/src/connection/time-limit-statements.ts'
 import * as mysqlVersions from '../../packages/mysql/src/versions/version-buffer-statements.ts'
 import { deadLetterStatements } from '../../packages/postgres/src/operate/dead-letter-statements.ts'
 import { garbageStatements } from '../../packages/postgres/src/operate/garbage-statements.ts'
 import { inboxStatements } from '../../packages/postgres/src/inbox/inbox-statements.ts'
 import { inspectionStatements } from '../../packages/postgres/src/operate/inspection-statements.ts'
+import { localInspectionStatements } from '../../packages/postgres/src/operate/local-inspection-statements.ts'
+import { removalStatements } from '../../packages/postgres/src/operate/removal-statements.ts'
 import { leaseStatements } from '../../packages/postgres/src/relay/lease-statements.ts'
 import { listenStatements } from '../../packages/postgres/src/listen/listen-statements.ts'
+import { localParkedStatements } from '../../packages/postgres/src/local/local-parked-statements.ts'
+import { localStatements } from '../../packages/postgres/src/local/local-statements.ts'
 import { migrationStatements } from '../../packages/postgres/src/tables/migration-statements.ts'
 import { MIGRATIONS } from '../../packages/postgres/src/tables/migrations.gen.ts'
 import { outboxStatements } from '../../packages/postgres/src/outbox/outbox-statements.ts'
@@ -38,12 +51,14 @@ import { queueReceiveStatements } from '../../packages/postgres/src/queue/queue-
 import { queueStatements } from '../../packages/postgres/src/queue/queue-statements.ts'
 import { relayStatements } from '../../packages/postgres/src/relay/relay-statements.ts'
 import { sessionStatements } from '../../packages/postgres/src/connection/session-statements.ts'
+import { subscriptionStatements } from '../../packages/postgres/src/local/subscription-statements.ts'
 import { versionBufferStatements } from '../../packages/postgres/src/versions/version-buffer-statements.ts'
 import { hiddenStatements } from '../../packages/sql/src/transactions/drivers/hidden-statements.ts'
 import { mysql2Statements } from '../../packages/sql/src/transactions/drivers/mysql2-statements.ts'
 import { pgStatements } from '../../packages/sql/src/transactions/drivers/pg-statements.ts'
 import { connectionStatements } from '../../packages/sql/src/transactions/connection-statements.ts'
 import { savepointStatements } from '../../packages/sql/src/transactions/savepoint-statements.ts'
+import { PARTS_OF_OPERATING } from './golden-parts.ts'
 
 type Statement = string | ((...parts: never[]) => string)
 type Areas = Record<string, Readonly<Record<string, Statement>>>
@@ -57,10 +72,16 @@ const databases: Record<string, (where: string) => Areas> = {
       outbox: outboxStatements(schema),
       relay: relayStatements(schema),
       parked: parkedStatements(schema),
+      local: localStatements(schema),
+      'local-parked': localParkedStatements(schema),
+      subscription: subscriptionStatements(schema),
       queue: queueStatements(schema),
       'queue-receive': queueReceiveStatements(schema),
       'dead-letter': deadLetterStatements(schema),
       'queue-dead-letter': deadLetterStatements(schema, 'queue'),
+      'local-dead-letter': deadLetterStatements(schema, 'local_parked'),
+      'local-inspection': localInspectionStatements(schema),
+      removal: removalStatements(schema),
       lease: leaseStatements(schema),
       garbage: garbageStatements(schema),
       inspection: inspectionStatements(schema),
@@ -88,12 +109,18 @@ function onMysql(where: string, engine: 'mysql' | 'mariadb'): Areas {
     outbox: mysqlOutbox.outboxStatements(tables),
     relay: mysqlRelay.relayStatements(tables, engine),
     parked: mysqlParked.parkedStatements(tables),
+    local: mysqlLocal.localStatements(tables, engine),
+    'local-parked': mysqlLocalParked.localParkedStatements(tables, engine),
+    subscription: mysqlSubscriptions(tables),
     queue: mysqlQueue.queueStatements(tables),
     'queue-receive': mysqlQueueReceive.queueReceiveStatements(tables, engine),
     'queue-attempt': mysqlQueueAttempt.queueAttemptStatements(tables),
     'queue-purge': mysqlQueuePurge.queuePurgeStatements(tables, engine),
     'dead-letter': mysqlDeadLetter.deadLetterStatements(tables, engine),
     'queue-dead-letter': mysqlDeadLetter.queueDeadLetterStatements(tables, engine),
+    'local-dead-letter': mysqlDeadLetter.localDeadLetterStatements(tables, engine),
+    'local-inspection': mysqlLocalInspection.localInspectionStatements(tables),
+    removal: mysqlRemoval.removalStatements(tables, engine),
     lease: leases,
     garbage: mysqlGarbage.garbageStatements(tables, engine),
     inspection: mysqlInspection.inspectionStatements(tables),
@@ -109,6 +136,7 @@ function onMysql(where: string, engine: 'mysql' | 'mariadb'): Areas {
       read: withTimeLimit(leases.holders, engine, 5000),
       write: withTimeLimit(leases.sweep, engine, 5000),
       unlimited: withoutRowLimit(leases.holders, engine),
+      unlimitedWrite: withoutSafeUpdates(leases.sweep, engine),
     },
   }
 }
@@ -120,6 +148,9 @@ const ROOMS: Readonly<Record<string, string>> = {
   hidden: 'connection',
   inspection: 'operate',
   lease: 'relay',
+  'local-dead-letter': 'operate',
+  'local-inspection': 'operate',
+  'local-parked': 'local',
   'lock-wait': 'inbox',
   migration: 'tables',
   'own-transaction': 'connection',
@@ -128,8 +159,10 @@ const ROOMS: Readonly<Record<string, string>> = {
   'queue-dead-letter': 'operate',
   'queue-purge': 'queue',
   'queue-receive': 'queue',
+  removal: 'operate',
   savepoint: 'connection',
   session: 'connection',
+  subscription: 'local',
   'short-transaction': 'connection',
   'time-limit': 'connection',
   transaction: 'connection',
@@ -148,25 +181,22 @@ const PARTS: Record<string, readonly unknown[]> = {
   'lock-wait.within': ['select 1', 0],
   'outbox.append': [['appendRow', 'appendRow']],
   'outbox.appendLocked': [['appendLockedRow', 'appendRow']],
+  'outbox.appendLocal': [
+    ['localMessage', 'localMessage'],
+    ['registeredSubscribers', 'givenSubscriber'],
+    ['routed'],
+  ],
   'outbox.schedule': [['scheduleRow']],
+  'outbox.scheduleLocal': [['scheduledLocalMessage'], ['givenSubscriber'], []],
+  'local-parked.nextOfAll': [['next', 'next']],
+  'local-parked.readAllOnward': [['readOnward', 'readOnward']],
+  'local-parked.blockedOfAll': [['blocked', 'blocked']],
   'lease.seed': [['seedRow', 'seedRow']],
   'lease.renew': [['heldRow', 'heldRow']],
   'lease.held': [['heldRow', 'heldRow']],
   'lease.release': [['heldRow', 'heldRow']],
   'lease.releaseCutOff': [['heldRow', 'heldRow'], ['heldRow']],
-  'dead-letter.list': [['ids', 'topic', 'type', 'key', 'afterPlace']],
-  'dead-letter.find': [['topic', 'after']],
-  'dead-letter.listParked': [['ids', 'topic', 'type', 'key', 'behind']],
-  'dead-letter.findParked': [['behind']],
-  'dead-letter.newest': [['topic', 'error']],
-  'dead-letter.findRetried': [['error', 'behind']],
-  'dead-letter.firstOfKeys': [['firstOfKey', 'firstOfKey']],
-  'queue-dead-letter.list': [['ids', 'topic', 'type', 'key', 'afterPlace']],
-  'queue-dead-letter.find': [['topic', 'after']],
-  'queue-dead-letter.listParked': [['ids', 'topic', 'type', 'key', 'behind']],
-  'queue-dead-letter.findParked': [['topic', 'behind']],
-  'queue-dead-letter.newest': [['topic', 'error']],
-  'queue-dead-letter.findRetried': [['topic', 'error', 'behind']],
+  ...PARTS_OF_OPERATING,
   'parked.nextOfAll': [['next', 'next']],
   'parked.readAllOnward': [['readOnward', 'readOnward']],
   'queue.send': [['sendRow', 'sendRow']],
@@ -182,6 +212,7 @@ const PARTS: Record<string, readonly unknown[]> = {
   'relay.work': [['onServer', 'hasBacklog', 'hasDue']],
   'savepoint.set': ['txbox_1'],
   'savepoint.release': ['txbox_1'],
+  'transaction.limitIdleTime': [60, 'read committed'],
   'transaction.limitStatements': [4500],
   'own-transaction.limitStatement': [4500],
   'own-transaction.together': [['begin', 'limitIdleTime']],
@@ -248,13 +279,15 @@ describe.each(Object.keys(databases))('%s', (database) => {
       // A question about the server itself names no table of txbox.
       if (!/\b(from|into|update|join)\b/i.test(text)) continue
       if (
-        /\/(inspection\.|listen\.|migration\.|relay\.(on-)?server\.)/.test(name) &&
+        /\/(inspection\.|listen\.|migration\.|removal\.(readers|recorded)\.|outbox\.lock-keys\.|relay\.(on-)?server\.)/.test(
+          name,
+        ) &&
         !text.includes('Else where')
       )
         continue
       expect(text, name).toContain('Else where')
       expect(text, name).not.toMatch(
-        /\b(from|into|update|join)\s+["`]?(txbox\b|txbox_|(inbox|outbox|leases|parked|queue|redrives|versions|waiting|collections|key_locks|migrations)\b)/i,
+        /\b(from|into|update|join)\s+["`]?(txbox\b|txbox_|(inbox|(local_)?outbox|leases|(local_)?parked|queue|redrives|subscriptions|removals|versions|waiting|collections|key_locks|migrations)\b)/i,
       )
     }
   })

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
 import type { Lease, LeaseStore } from '@txbox/core/ports'
-import type { HeldShard } from '../../packages/relay/src/leases/held-shard.ts'
-import { LeaseKeeper } from '../../packages/relay/src/leases/lease-keeper.ts'
-import { trustFrom, type Clock } from '../../packages/relay/src/leases/lease-trust.ts'
+import type { HeldShard } from '../../packages/core/src/leases/held-shard.ts'
+import { LeaseKeeper } from '../../packages/core/src/leases/lease-keeper.ts'
+import { RELAY_LEASES } from '../../packages/core/src/leases/lease-names.ts'
+import { trustFrom, type Clock } from '../../packages/core/src/leases/lease-trust.ts'
 
 const LEASE_MS = 1000
 
@@ -57,11 +58,17 @@ test('O7 trust is counted from the request for the lease or its renewal, and not
     close: async () => undefined,
   }
   const held: HeldShard[] = []
-  const keeper = new LeaseKeeper(
-    store,
-    { owner: 'me', leaseMs: LEASE_MS, clock },
-    { acquired: (one) => held.push(one), lost: () => undefined, failed: () => undefined },
-  )
+  const keeper = new LeaseKeeper(store, {
+    owner: 'me',
+    names: RELAY_LEASES,
+    clock,
+    failed: () => undefined,
+  })
+  keeper.add({
+    path: '',
+    leaseMs: LEASE_MS,
+    events: { acquired: (one) => held.push(one), lost: () => undefined },
+  })
   // The relay makes itself known, and takes a shard, at 600; the answer arrives at 1200.
   await keeper.round()
   clock.pass(299)

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { PollPace } from '../../packages/relay/src/polling/poll-pace.ts'
+import { PollPace } from '../../packages/core/src/leases/poll-pace.ts'
 
 test('continuous notifications cause few polls, and the first one after a quiet time does not wait', async () => {
   const pace = new PollPace({ min: 60_000, max: 60_000 })

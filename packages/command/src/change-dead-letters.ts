@@ -28,7 +28,8 @@ interface ChangeOptions extends DeadLettersOptions {
 
 interface Change {
   readonly one: string
-  readonly will: (messages: string) => string
+  /** @param first some of the messages */
+  readonly will: (messages: string, first: readonly Message[]) => string
   readonly done: (messages: string) => string
   readonly question: string
   readonly list: (tools: Tools, filter: DeadLetterFilter) => Promise<DeadLetterPage<Message>>
@@ -38,8 +39,8 @@ interface Change {
 export async function redriveDeadLetters(ids: readonly string[], options: ChangeOptions): Promise<void> {
   await change(ids, options, {
     one: 'dead letter',
-    will: (letters) =>
-      `Redriving puts ${letters} back: ${options.queue === undefined ? 'the relay publishes them' : 'receivers get them'} again, with the same ids.`,
+    will: (letters, first) =>
+      `Redriving puts ${letters} back: ${whoGets(first, options.queue)} again, with the same ids.`,
     done: (letters) => `Put back ${letters}.`,
     question: 'Redrive?',
     list: ({ store }, filter) => store.list(filter, PAGE),
@@ -61,7 +62,7 @@ export async function discardDeadLetters(ids: readonly string[], options: Change
           ...common,
           one: 'parked message',
           will: (messages) =>
-            `Discarding deletes ${messages} permanently: they will never be ${options.queue === undefined ? 'published' : 'received'}. Their keys continue without them.`,
+            `Discarding deletes ${messages} permanently: they will never be ${options.queue === undefined ? 'published or handled' : 'received'}. Their keys continue without them.`,
           list: ({ store }, filter) => store.listParked(filter, PAGE),
           act: discardParked,
         }
@@ -112,7 +113,7 @@ async function change(ids: readonly string[], options: ChangeOptions, what: Chan
   let selection: Selection = { ...selectionOf(options), ...(ids.length > 0 && { ids }) }
   if (Object.keys(selection).length === 0) {
     throw new UsageError(
-      `no ${what.one}s are selected: pass ids, --topic, --type, --key, --error or --queue. ` +
+      `no ${what.one}s are selected: pass ids, --topic, --type, --key, --consumer, --error or --queue. ` +
         `'npx txbox dead-letters list${options.parked === true ? ' --parked' : ''}' shows them.`,
     )
   }
@@ -130,7 +131,7 @@ async function change(ids: readonly string[], options: ChangeOptions, what: Chan
       const { count, first } = await preview((after) => what.list(tools, { ...filter, after }))
       if (count === 0 && ids.length > 0) throw noneOf(what.one, ids)
       if (count === 0) return write(json ? toJson({ count }) : `No ${what.one}s match.`)
-      const will = wrap(what.will(counted({ count }, what.one)), terminalColumns())
+      const will = wrap(what.will(counted({ count }, what.one), first), terminalColumns())
       process.stderr.write(`${tableOf(first)}\n\n${will}\n`)
       if (!canAsk()) throw new UsageError('nothing was changed: pass --yes to skip the confirmation.')
       if (!(await agreed(what.question))) return write(json ? toJson({ count: 0 }) : 'Nothing was changed.')
@@ -140,6 +141,15 @@ async function change(ids: readonly string[], options: ChangeOptions, what: Chan
     if (json) for (const message of touched) writeJson(message)
     else write(what.done(counted({ count: touched.length }, what.one)))
   })
+}
+
+/** Who tries the messages again. A local consumer at which a message is not dead does not get it. */
+function whoGets(first: readonly Message[], queue: string | undefined): string {
+  if (queue !== undefined) return 'receivers get them'
+  const local = first.filter(({ consumer }) => consumer !== undefined).length
+  if (local === 0) return 'the relay publishes them'
+  const consumers = 'the consumers at which they are dead handle them'
+  return local === first.length ? consumers : `the relay publishes them, and ${consumers}`
 }
 
 /** A misspelled id must not look like success. */

@@ -7,7 +7,7 @@ import { visible } from './visible.ts'
 
 /** How many dead letters are searched for an error: no index finds errors. */
 const SEARCHED = 10_000
-const ERROR_CHARACTERS = 200
+const REASON_CHARACTERS = 200
 
 interface Newest {
   readonly letters: readonly DeadLetter[]
@@ -46,7 +46,7 @@ export async function listByError(tools: Tools, options: DeadLettersOptions): Pr
   if (options.json === true) {
     for (const group of groups) {
       const [{ id, error, deadAt }] = group as [DeadLetter, ...DeadLetter[]]
-      const topics = [...new Set(group.map(({ topic }) => topic))]
+      const topics = [...new Set(group.flatMap(({ topic }) => (topic === undefined ? [] : [topic])))]
       writeJson({ error, count: group.length, newestAt: deadAt, id, topics })
     }
     return
@@ -54,13 +54,17 @@ export async function listByError(tools: Tools, options: DeadLettersOptions): Pr
   if (groups.length === 0) return write('No dead letters.')
   const rows = groups.map((group) => {
     const [{ id, error, deadAt }] = group as [DeadLetter, ...DeadLetter[]]
-    const reason = visible(shortened(firstLine(error), ERROR_CHARACTERS))
-    return [readableNumber(group.length), reason, deadAt.toISOString(), visible(id)]
+    return [readableNumber(group.length), reasonOf(error), deadAt.toISOString(), visible(id)]
   })
   const total = `${counted({ count: groups.length }, 'kind')} of errors of ${counted({ count: wanted.length }, 'dead letter')}.`
   write(
     `${table(['letters', 'error', 'newest', 'its id'], rows)}\n\n${[total, bound].filter(Boolean).join(' ')}`,
   )
+}
+
+/** The first line of an error, as a cell of a table. */
+export function reasonOf(error: string): string {
+  return visible(shortened(firstLine(error), REASON_CHARACTERS))
 }
 
 function firstLine(error: string): string {

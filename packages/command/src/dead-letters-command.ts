@@ -9,7 +9,7 @@ import {
   type DeadLettersOptions,
   type Tools,
 } from './dead-letters-tools.ts'
-import { idsWithError, listByError } from './dead-letter-errors.ts'
+import { idsWithError, listByError, reasonOf } from './dead-letter-errors.ts'
 import { listed, shortened, table } from './layout.ts'
 import { payloadOf, writable } from './payload-of.ts'
 import { write, writeJson } from './terminal.ts'
@@ -106,7 +106,8 @@ async function pageWithError(
 /** `txbox dead-letters show <id>`: shows all fields of the messages with this id. */
 export async function showDeadLetter(id: string, options: ShowOptions): Promise<void> {
   await usingDeadLetters(options, async ({ store }) => {
-    const filter = { ...everything, ids: [id] }
+    const { consumer } = options
+    const filter = { ...everything, ids: [id], consumer }
     const { messages } =
       options.parked === true
         ? await store.listParked(filter, MAX_SAME_ID)
@@ -116,8 +117,8 @@ export async function showDeadLetter(id: string, options: ShowOptions): Promise<
       throw new Error(`There is no ${what} with the id '${visible(id)}'.`)
     }
     const payloads =
-      options.payload === true ? await store.payloads(id, options.parked === true, MAX_SAME_ID) : []
-    const errors = await store.errors(id, options.parked === true, MAX_SAME_ID)
+      options.payload === true ? await store.payloads(id, options.parked === true, MAX_SAME_ID, consumer) : []
+    const errors = await store.errors(id, options.parked === true, MAX_SAME_ID, consumer)
     for (const [n, message] of messages.entries()) {
       const earlier = errors[n] ?? []
       if (options.json === true) {
@@ -178,15 +179,22 @@ function textOf(contentType: string, payload: Uint8Array): string {
     : visibleLines(Buffer.from(payload).toString())
 }
 
+/** The reason comes first: it decides what to do, and the id then names the message. */
 export function tableOf(messages: readonly Message[]): string {
+  const local = messages.some(({ consumer }) => consumer !== undefined)
   const rows = messages.map((message) => [
+    reasonOf(message.error),
     visible(message.id),
-    visible(message.topic),
+    ...(local ? [visible(message.consumer ?? '')] : []),
+    visible(message.topic ?? ''),
     visible(message.key ?? ''),
     'deadAt' in message ? message.deadAt.toISOString() : (message.dueAt?.toISOString() ?? 'behind its key'),
     readableNumber(message.attempts),
-    visible(shortened(message.error, ERROR_CHARACTERS)),
   ])
   const parked = messages.some((message) => !('deadAt' in message))
-  return table(['id', 'topic', 'key', parked ? 'due' : 'died', 'attempts', 'error'], rows)
+  return table(
+    ['error', 'id', ...(local ? ['consumer'] : []), 'topic', 'key', parked ? 'due' : 'died', 'attempts'],
+    rows,
+    { cut: 0 },
+  )
 }

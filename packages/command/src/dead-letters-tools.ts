@@ -1,16 +1,18 @@
 import type { DeadLetterFilter, DeadLetters } from '@txbox/core'
 import type { DeadLetterStore, InspectionStore, QueueFigures } from '@txbox/core/ports'
-import { connectedPortsOf, deadLettersOf } from '@txbox/core/internal'
+import { connectedPortsOf, deadLetterStoreOf, deadLettersOf } from '@txbox/core/internal'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
 import { visible } from './visible.ts'
 
-const STATEMENT_TIMEOUT_MS = 60_000
 const QUEUES = 100
+const CONSUMERS = 100
 
 interface Selection {
   readonly topic?: string
   readonly type?: string
   readonly key?: string
+  /** A local consumer, instead of the outbox and all local consumers. */
+  readonly consumer?: string
   readonly error?: string
 }
 
@@ -41,6 +43,7 @@ export function selectionOf({
   topic: ofTopic,
   type,
   key,
+  consumer,
   error,
   queue,
 }: Selection & Pick<DeadLettersOptions, 'queue'>): Selection {
@@ -49,6 +52,7 @@ export function selectionOf({
     ...(topic !== undefined && { topic }),
     ...(type !== undefined && { type }),
     ...(key !== undefined && { key }),
+    ...(consumer !== undefined && { consumer }),
     ...(error !== undefined && { error }),
   }
 }
@@ -57,7 +61,7 @@ export function selectionOf({
  * Connects to the database while `work` runs. Refuses tables with another revision before anything is read or written.
  */
 export async function usingDeadLetters(
-  options: DatabaseOptions & Pick<DeadLettersOptions, 'queue'>,
+  options: DatabaseOptions & Pick<DeadLettersOptions, 'queue' | 'consumer'>,
   work: (tools: Tools) => Promise<void>,
 ): Promise<void> {
   const connected = await connectDatabase(options, 'dead-letters')
@@ -66,10 +70,11 @@ export async function usingDeadLetters(
     const ports = connectedPortsOf('dead-letters', database)
     await ports.checkSchema()
     const { inspection } = connected
-    if (options.queue !== undefined) await assertQueue(inspection, options.queue)
-    const of = options.queue === undefined ? {} : { queue: options.queue }
-    const store = ports.deadLetters({ statementTimeoutMs: STATEMENT_TIMEOUT_MS, ...of })
-    await work({ letters: deadLettersOf(ports, of), store, inspection })
+    const { queue, consumer } = options
+    if (queue !== undefined) await assertQueue(inspection, queue)
+    if (consumer !== undefined) await assertConsumer(inspection, consumer)
+    const store = deadLetterStoreOf(ports, queue)
+    await work({ letters: deadLettersOf(ports, { queue }), store, inspection })
   } finally {
     await connected.close()
   }
@@ -82,6 +87,19 @@ async function assertQueue(inspection: InspectionStore, queue: string): Promise<
   throw new Error(
     `There is no queue '${visible(queue)}': it has no messages, and nobody has received from it. ` +
       (names.length === 0 ? 'There are no queues.' : `The queues are ${names.join(', ')}.`),
+  )
+}
+
+/** A misspelled consumer must not look like one without dead letters. */
+async function assertConsumer(inspection: InspectionStore, consumer: string): Promise<void> {
+  const names = (await inspection.localConsumers(CONSUMERS)).map(({ name }) => name)
+  if (names.includes(consumer) || names.length === CONSUMERS) return
+  const quoted = names.map((name) => `'${visible(name)}'`)
+  throw new Error(
+    `There is no local consumer '${visible(consumer)}': it has no messages and no subscriptions. ` +
+      (names.length === 0
+        ? 'There are no local consumers.'
+        : `The local consumers are ${quoted.join(', ')}.`),
   )
 }
 

@@ -2,6 +2,7 @@ import type { Finding } from '@txbox/core/ports'
 import { allowedFindings, reasonOf } from '@txbox/core/internal'
 import type { Publisher } from '@txbox/relay'
 import { atPlace } from './at-place.ts'
+import { consumerFindings } from './consumer-findings.ts'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
 import { createPublisher } from './create-publisher.ts'
 import { wrap } from './layout.ts'
@@ -14,6 +15,7 @@ import { withoutSecrets } from './without-secrets.ts'
 /** The number of blocked keys that the finding about them names. */
 const BLOCKING_KEYS = 3
 const QUEUES = 100
+const CONSUMERS = 100
 const STUCK_KEYS = 10
 const PUBLISHER_TIMEOUT_MS = 10_000
 /**
@@ -64,6 +66,7 @@ async function diagnose(options: DoctorOptions): Promise<readonly Finding[]> {
     if (exist && !findings.some(({ check }) => check === 'dropped')) {
       const traffic = await allowedFindings('traffic', async () => {
         const figures = await inspection.status()
+        const consumers = await inspection.localConsumers(CONSUMERS)
         return [
           oldestDueFinding(figures.oldestDue, options.oldestDue),
           ...trafficFindings({
@@ -73,7 +76,9 @@ async function diagnose(options: DoctorOptions): Promise<readonly Finding[]> {
             blocked: await inspection.blockedKeys(),
             all: await inspection.queues(QUEUES),
             stuck: await inspection.stuckKeys(STUCK_KEYS),
+            consumers,
           }),
+          ...consumerFindings(consumers),
         ]
       })
       findings.push(...traffic)

@@ -98,7 +98,7 @@ function rowsOf(
     ...(bufferedDeadLetters.count > 0
       ? [`${counted(bufferedDeadLetters, 'dead letter')} of version buffers`]
       : []),
-    ...(redrives.count > 0 ? [`${counted(redrives, 'record')} of redrives`] : []),
+    ...(redrives.count > 0 ? [`${counted(redrives, 'record')} of redrives and removals`] : []),
     ...(handled.count > 0 ? [`${counted(handled, 'row')} of handled messages of queues`] : []),
   ]
   const last = others.pop()

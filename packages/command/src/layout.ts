@@ -2,8 +2,8 @@ import { stripVTControlCharacters } from 'node:util'
 import Table from 'cli-table3'
 import { paint, terminalColumns } from './terminal.ts'
 
-/** The minimum width of a wrapped last column. */
-const MIN_LAST_COLUMN = 24
+/** The minimum width of a column whose text is wrapped or cut. */
+const MIN_COLUMN = 24
 
 const SIDES = [
   ...['top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left', 'bottom-right'],
@@ -16,29 +16,32 @@ const WIDE =
 
 /**
  * Formats rows under a header, without lines between them. If the terminal is too narrow, the text of the last column
- * is wrapped between words. If that is not enough, each row becomes a block with one line for each cell.
+ * is wrapped between words, or the text of the column `cut` is cut. If that is not enough, each row becomes a block with
+ * one line for each cell.
  */
 export function table(
   head: readonly string[],
   rows: readonly (readonly string[])[],
-  columns = terminalColumns(),
+  { cut, columns = terminalColumns() }: { readonly cut?: number; readonly columns?: number } = {},
 ): string {
   const natural = drawn(head, rows)
   const excess = widthOf(natural) - columns
   if (excess <= 0) return natural
-  const last = head.length - 1
-  const room = Math.max(...[head, ...rows].map((row) => widthOf(row[last]!))) - excess
-  if (room >= MIN_LAST_COLUMN) {
-    const wrapped = drawn(
+  const elastic = cut ?? head.length - 1
+  const room = Math.max(...[head, ...rows].map((row) => widthOf(row[elastic]!))) - excess
+  if (room >= MIN_COLUMN) {
+    const fit = cut === undefined ? wrap : cutText
+    const narrow = drawn(
       head,
-      rows.map((row) => [...row.slice(0, last), wrap(row[last]!, room)]),
+      rows.map((row) => row.with(elastic, fit(row[elastic]!, room))),
     )
-    if (widthOf(wrapped) <= columns) return wrapped
+    if (widthOf(narrow) <= columns) return narrow
   }
+  const textColumns = columns - indentOf(head)
   return rows
     .map((row) =>
       listed(
-        head.map((title, n) => [title, row[n]!] as const),
+        head.map((title, n) => [title, n === cut ? cutText(row[n]!, textColumns) : row[n]!] as const),
         columns,
       ),
     )
@@ -50,7 +53,7 @@ export function listed(
   pairs: readonly (readonly [name: string, value: string])[],
   columns = terminalColumns(),
 ): string {
-  const indent = Math.max(...pairs.map(([name]) => widthOf(name))) + 2
+  const indent = indentOf(pairs.map(([name]) => name))
   return pairs
     .filter(([, value]) => value !== '')
     .map(([name, value]) => {
@@ -58,6 +61,11 @@ export function listed(
       return label + wrap(value, columns - indent).replaceAll('\n', `\n${' '.repeat(indent)}`)
     })
     .join('\n')
+}
+
+/** Returns the column in which the values beside these names begin. */
+function indentOf(names: readonly string[]): number {
+  return Math.max(...names.map(widthOf)) + 2
 }
 
 /** Breaks lines between words. A word that is longer than a line stays whole. */
@@ -97,6 +105,21 @@ export function shortened(text: string, characters: number): string {
   if (line.length <= characters) return line
   const cut = line.slice(0, characters - 1).replace(/[\uD800-\uDBFF]$/, '')
   return `${cut.includes(' ') ? cut.slice(0, cut.lastIndexOf(' ')) : cut} …`
+}
+
+/** Cuts a text to one line of at most `width` columns: at the end of a word, unless that word fills half of the line. */
+function cutText(text: string, width: number): string {
+  if (widthOf(text) <= width) return text
+  const ending = ' …'
+  let room = width - widthOf(ending)
+  let kept = ''
+  for (const { segment } of graphemes.segment(text)) {
+    room -= lineWidth(segment)
+    if (room < 0) break
+    kept += segment
+  }
+  const wordEnd = `${kept}${text[kept.length]}`.lastIndexOf(' ')
+  return `${wordEnd > kept.length / 2 ? kept.slice(0, wordEnd) : kept}${ending}`
 }
 
 function drawn(head: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -12,11 +12,19 @@ const ADVICE: Readonly<Record<OldestDue['in'], string>> = {
   queue:
     'Nobody receives from the queue, its receivers are too slow, or the handler fails again and again. If handlers may take ' +
     'longer than this, pass a larger --oldest-due.',
+  local:
+    "Nobody runs the consumer, it is too slow, or the handler fails again and again: 'npx txbox consumers list' shows which " +
+    "consumers run, and 'npx txbox dead-letters list --parked --consumer <name>' shows the errors.",
 }
 
 /** The message that has been due the longest, in words: where it is, and for how long. */
-export function oldestDueText({ in: part, id, topic, ageMs }: OldestDue): string {
-  const place = part === 'queue' ? `in queue '${topic}'` : `for topic '${topic}', ${PLACES[part]}`
+export function oldestDueText({ in: part, id, topic, consumer, ageMs }: OldestDue): string {
+  const place =
+    part === 'queue'
+      ? `in queue '${topic}'`
+      : part === 'local'
+        ? `for consumer '${consumer}'`
+        : `for topic '${topic}', ${PLACES[part]}`
   return `message ${id} ${place}, due for ${readableDuration(ageMs)}`
 }
 

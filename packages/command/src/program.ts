@@ -1,7 +1,6 @@
-import { oneLine } from '@txbox/core/internal'
 import { Command, Option } from 'commander'
-import { discardDeadLetters, redriveDeadLetters, retryParked } from './change-dead-letters.ts'
-import { listDeadLetters, showDeadLetter } from './dead-letters-command.ts'
+import { addDeadLetters } from './add-dead-letters.ts'
+import { addConsumers } from './consumers-program.ts'
 import { doctorCommand } from './doctor-command.ts'
 import { gcCommand } from './gc-command.ts'
 import { migrateCommand } from './migrate-command.ts'
@@ -10,14 +9,9 @@ import { interval, minutes, port, retention, seconds, wholeNumber } from './opti
 import { readVersion } from './read-version.ts'
 import { relayCommand } from './relay-command.ts'
 import { statusCommand } from './status-command.ts'
-import { withoutSecrets } from './without-secrets.ts'
-
-const EXIT_CODES = '\nExit codes: 0 done, 1 failed, 2 wrong usage.'
+import { EXIT_CODES, examples, withDatabase, withUsageErrors } from './with-database.ts'
 
 const THIRTY_DAYS_MS = 2_592_000_000
-
-/** The maximum length of a usage error, which quotes an argument. */
-const USAGE_CHARACTERS = 1000
 
 /** Creates the command line. A command throws instead of ending the process. */
 export function createProgram(installation: Installation): Command {
@@ -31,6 +25,7 @@ export function createProgram(installation: Installation): Command {
   addRelay(program, installation)
   addGc(program, installation)
   addStatus(program, installation)
+  addConsumers(program, installation)
   addDeadLetters(program, installation)
   addDoctor(program, installation)
   return program
@@ -127,108 +122,11 @@ function addGc(program: Command, installation: Installation): void {
 function addStatus(program: Command, installation: Installation): void {
   withDatabase(program, 'status', installation)
     .description(
-      'show the backlog, parked messages, dead letters, relays and their leases, the inbox, the last collection',
+      'show the backlog, parked messages, dead letters, local consumers, relays and their leases, the inbox, the last collection',
     )
     .option('--watch [seconds]', 'refresh at this interval, until Ctrl-C (default: 2)', seconds)
     .addHelpText('after', examples(installation, 'status', 'status --watch', 'status --json | jq .oldestDue'))
     .action(statusCommand)
-}
-
-function addDeadLetters(program: Command, installation: Installation): void {
-  const group = withUsageErrors(program.command('dead-letters'))
-    .description('list, show, redrive or discard dead letters; retry parked messages')
-    .addHelpText('after', EXIT_CODES)
-  const of = (name: string): Command =>
-    withDatabase(group, name, installation).option(
-      '--queue <name>',
-      'messages of this stored queue, instead of those of the outbox',
-    )
-  const selecting = (name: string): Command =>
-    of(name)
-      .addOption(new Option('--topic <topic>', 'only messages of this topic').conflicts('queue'))
-      .option('--type <type>', 'only messages of this type')
-      .option('--key <key>', 'only messages of this ordering key')
-      .option(
-        '--error <text>',
-        'only messages whose error contains this; of dead letters, among the newest 10,000',
-      )
-  selecting('list')
-    .description('list dead letters in the order of their ids')
-    .option('--limit <letters>', 'maximum number, 1 to 1000', wholeNumber, 100)
-    .option('--after <id>', 'only dead letters whose id comes after this one: the next page')
-    .addOption(
-      new Option(
-        '--by <what>',
-        'count the newest 10,000 dead letters by their errors, without numbers and ids',
-      )
-        .choices(['error'])
-        .conflicts(['after', 'parked']),
-    )
-    .addOption(
-      parked('list messages that wait for another attempt, or behind such a message').conflicts('after'),
-    )
-    .addHelpText(
-      'after',
-      examples(
-        installation,
-        'dead-letters list --topic orders',
-        'dead-letters list --queue orders',
-        'dead-letters list --by error',
-      ),
-    )
-    .action(listDeadLetters)
-  of('show')
-    .description('show all fields of the dead letters with an id')
-    .argument('<id>', 'the id of the message')
-    .option('--payload', 'also show headers and payload')
-    .addOption(parked('show messages that wait for another attempt, or behind such a message'))
-    .addHelpText(
-      'after',
-      examples(installation, 'dead-letters show 0199d3c0-…', 'dead-letters show 0199d3c0-… --payload'),
-    )
-    .action(showDeadLetter)
-  addChanges(selecting, installation)
-}
-
-function parked(text: string): Option {
-  return new Option('--parked', text)
-}
-
-/** Adds the commands that change messages. */
-function addChanges(selecting: (name: string) => Command, installation: Installation): void {
-  selecting('redrive')
-    .argument('[ids...]', 'the ids of the messages')
-    .description('publish dead letters again, with the same ids, before later messages of their keys')
-    .option('--yes', 'skip the confirmation: for scripts')
-    .addHelpText(
-      'after',
-      examples(installation, 'dead-letters redrive 0199d3c0-…', 'dead-letters redrive --queue orders --yes'),
-    )
-    .action(redriveDeadLetters)
-  selecting('retry')
-    .argument('[ids...]', 'the ids of the messages')
-    .description('try parked messages now, instead of at their next attempt')
-    .addHelpText(
-      'after',
-      examples(installation, 'dead-letters retry 0199d3c0-…', 'dead-letters retry --error ECONNREFUSED'),
-    )
-    .action(retryParked)
-  selecting('discard')
-    .argument('[ids...]', 'the ids of the messages')
-    .description('delete dead letters permanently')
-    .option('--yes', 'skip the confirmation: for scripts')
-    .addOption(
-      parked('delete messages that wait for another attempt, or behind such a message; their keys continue'),
-    )
-    .addHelpText(
-      'after',
-      examples(
-        installation,
-        'dead-letters discard --topic orders --key o1',
-        'dead-letters discard 0199d3c0-… --parked',
-      ),
-    )
-    .action(discardDeadLetters)
 }
 
 function addDoctor(program: Command, installation: Installation): void {
@@ -263,35 +161,4 @@ function withPublisher(command: Command, mandatory = true): Command {
         .makeOptionMandatory(mandatory),
     )
     .option('--exchange <name>', "the RabbitMQ exchange; '' is the default exchange", 'txbox')
-}
-
-/** Makes a command throw instead of exiting, and write usage errors as one line that refers to the right help. */
-function withUsageErrors(command: Command): Command {
-  return command.exitOverride().configureOutput({
-    outputError(text, write) {
-      // Commander's errors quote the arguments unchanged, and put hints on separate lines.
-      const line = oneLine(withoutSecrets(text.replace(/^error: /, '')), USAGE_CHARACTERS)
-      write(`txbox: ${line} (see '${fullNameOf(command)} --help')\n`)
-    },
-  })
-}
-
-function fullNameOf(command: Command): string {
-  return command.parent === null ? command.name() : `${fullNameOf(command.parent)} ${command.name()}`
-}
-
-function examples({ calledAs }: Installation, ...lines: readonly string[]): string {
-  return `\nExamples:\n${lines.map((line) => `  ${calledAs} ${line}\n`).join('')}${EXIT_CODES}`
-}
-
-/** Creates a command with the options that every command has. */
-function withDatabase(program: Command, name: string, installation: Installation): Command {
-  return withUsageErrors(program.command(name))
-    .setOptionValue('installation', installation)
-    .addOption(
-      new Option('--database <url>', 'postgres://… or mysql://user@host/database').env('DATABASE_URL'),
-    )
-    .option('--schema <name>', "PostgreSQL: the schema of txbox's tables (default: txbox)")
-    .option('--prefix <text>', "MySQL, MariaDB: the prefix of the names of txbox's tables (default: txbox_)")
-    .option('--json', 'write JSON for programs, one object per line')
 }

@@ -3,19 +3,22 @@ import type {
   BoundedCount,
   InspectionStore,
   LeaseFigures,
+  LocalConsumerFigures,
   QueueFigures,
   StatusFigures,
 } from '@txbox/core/ports'
 import { pause, readableDuration, readableNumber } from '@txbox/core/internal'
+import { consumersTable } from './consumers-table.ts'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
 import { listed, shortened, table } from './layout.ts'
 import { oldestDueText } from './oldest-due.ts'
-import { counted, paint, write, writeJson } from './terminal.ts'
+import { boundedNumber, counted, highlight, paint, write, writeJson } from './terminal.ts'
 import { untilSignal } from './until-signal.ts'
 import { visible } from './visible.ts'
 
 const BLOCKING_KEYS = 10
 const QUEUES = 100
+const CONSUMERS = 100
 const WATCH_SECONDS = 2
 const ERROR_CHARACTERS = 200
 const CLEAR_SCREEN = '\u001B[2J\u001B[H'
@@ -56,18 +59,24 @@ async function watch(inspection: InspectionStore, seconds: number, json: boolean
 async function show(inspection: InspectionStore, json: boolean, before = ''): Promise<void> {
   const figures = await inspection.status()
   const queues = await inspection.queues(QUEUES)
+  const consumers = await inspection.localConsumers(CONSUMERS)
   const blocking = await inspection.blockingKeys(BLOCKING_KEYS)
   const blocked = await inspection.blockedKeys()
-  if (json) writeJson({ at: new Date(), ...figures, queues, blockedKeys: blocked, blockingKeys: blocking })
-  else write(before + statusText(figures, queues, blocking, blocked))
+  if (json) {
+    const keys = { blockedKeys: blocked, blockingKeys: blocking }
+    writeJson({ at: new Date(), ...figures, queues, localConsumers: consumers, ...keys })
+  } else write(before + statusText({ figures, queues, consumers, blocking, blocked }))
 }
 
-function statusText(
-  figures: StatusFigures,
-  queues: readonly QueueFigures[],
-  blocking: readonly BlockingKey[],
-  blocked: BoundedCount,
-): string {
+interface Status {
+  readonly figures: StatusFigures
+  readonly queues: readonly QueueFigures[]
+  readonly consumers: readonly LocalConsumerFigures[]
+  readonly blocking: readonly BlockingKey[]
+  readonly blocked: BoundedCount
+}
+
+function statusText({ figures, queues, consumers, blocking, blocked }: Status): string {
   const {
     oldestDue,
     backlog,
@@ -98,6 +107,7 @@ function statusText(
   ] as const
   const parts = [listed(lines), relays(figures.leases)]
   if (queues.length > 0) parts.push(tableOf(queues))
+  if (consumers.length > 0) parts.push(consumersTable(consumers))
   if (blocking.length > 0) {
     const rows = blocking.map((key) => [
       visible(key.key),
@@ -120,20 +130,12 @@ function statusText(
 function tableOf(queues: readonly QueueFigures[]): string {
   const rows = queues.map(({ name, due, oldestMs, waiting, delayed, inFlight, dead }) => [
     visible(name),
-    numberOf(due),
+    boundedNumber(due),
     oldestMs === undefined ? '' : readableDuration(oldestMs),
-    ...[waiting, delayed, inFlight].map(numberOf),
-    highlight(dead.count, numberOf(dead), 'red'),
+    ...[waiting, delayed, inFlight].map(boundedNumber),
+    highlight(dead.count, boundedNumber(dead), 'red'),
   ])
   return table(['queue', 'due', 'oldest', 'waiting', 'delayed', 'in flight', 'dead'], rows)
-}
-
-function numberOf({ count, atLeast }: BoundedCount): string {
-  return readableNumber(count) + (atLeast ? '+' : '')
-}
-
-function highlight(count: number, text: string, colour: 'yellow' | 'red'): string {
-  return count === 0 ? text : paint(colour, text)
 }
 
 function lastCollection({ lastCollection: last }: StatusFigures): string {
@@ -143,9 +145,12 @@ function lastCollection({ lastCollection: last }: StatusFigures): string {
   return `${ago} ago: ${removed} in ${readableDuration(last.durationMs)}`
 }
 
-/** One row for each owner: the number of its shards, and the time until its first lease expires. */
+/** One row for each relay: the number of its shards, and the time until its first lease expires. */
 function relays(leases: readonly LeaseFigures[]): string {
-  const byOwner = Map.groupBy(leases, ({ owner }) => owner)
+  const ofRelays = leases.filter(
+    ({ name }) => !name.startsWith('local/') && !name.startsWith('local-member/'),
+  )
+  const byOwner = Map.groupBy(ofRelays, ({ owner }) => owner)
   if (byOwner.size === 0) return 'no relay holds a lease'
   const rows = [...byOwner].map(([owner, held]) => {
     const shards = held.filter(({ name }) => name.startsWith('outbox/')).length

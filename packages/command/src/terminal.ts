@@ -1,4 +1,5 @@
 import { styleText } from 'node:util'
+import type { BoundedCount } from '@txbox/core/ports'
 import { readableNumber } from '@txbox/core/internal'
 import { visibleJson } from './visible.ts'
 
@@ -40,4 +41,14 @@ export function counted(
   many = `${one}s`,
 ): string {
   return `${atLeast === true ? 'at least ' : ''}${readableNumber(count)} ${count === 1 ? one : many}`
+}
+
+/** Formats a count for a table: `1,000+` if there are more. */
+export function boundedNumber({ count, atLeast }: BoundedCount): string {
+  return readableNumber(count) + (atLeast ? '+' : '')
+}
+
+/** Colours the text of a figure that is not zero. */
+export function highlight(count: number, text: string, colour: 'yellow' | 'red'): string {
+  return count === 0 ? text : paint(colour, text)
 }

@@ -3,6 +3,7 @@ import type {
   BoundedCount,
   Finding,
   Lag,
+  LocalConsumerFigures,
   QueueFigures,
   StatusFigures,
   StuckKey,
@@ -26,6 +27,7 @@ interface Traffic {
   readonly blocked: BoundedCount
   readonly all: readonly QueueFigures[]
   readonly stuck: { readonly keys: readonly StuckKey[]; readonly examined: BoundedCount }
+  readonly consumers: readonly LocalConsumerFigures[]
 }
 
 export function trafficFindings({
@@ -35,12 +37,13 @@ export function trafficFindings({
   blocked,
   all,
   stuck,
+  consumers,
 }: Traffic): readonly Finding[] {
   return [
     relays(figures, lag),
     leases(figures),
     keys(blocking, blocked),
-    deadLetters(figures, all),
+    deadLetters(figures, all, consumers),
     collection(figures),
     queues(all),
     queueKeys(stuck),
@@ -95,7 +98,8 @@ function leases({ leases: all }: StatusFigures): Finding {
     check: 'leases',
     verdict: 'warning',
     found: `${counted({ count: stuck.length }, 'lease')} expired without a new owner; the last owner was ${owners}`,
-    advice: 'The relay that held these shards has died, and no other relay has replaced it. Start a relay.',
+    advice:
+      'The relay or the local consumer that held these shards has died, and no other process has replaced it. Start one.',
   }
 }
 
@@ -116,19 +120,28 @@ function keys(blocking: readonly BlockingKey[], blocked: BoundedCount): Finding 
   }
 }
 
-function deadLetters({ dead }: StatusFigures, all: readonly QueueFigures[]): Finding {
+function deadLetters(
+  { dead }: StatusFigures,
+  all: readonly QueueFigures[],
+  consumers: readonly LocalConsumerFigures[],
+): Finding {
   const ofQueues = all.filter((queue) => queue.dead.count > 0)
-  if (dead.count === 0 && ofQueues.length === 0)
+  const ofConsumers = consumers.filter((consumer) => consumer.dead.count > 0)
+  if (dead.count + ofQueues.length + ofConsumers.length === 0)
     return { check: 'dead letters', verdict: 'ok', found: 'none' }
   const places = [
     ...(dead.count > 0 ? [`${counted(dead, 'dead letter')} of the outbox`] : []),
     ...ofQueues.slice(0, 3).map((queue) => `${counted(queue.dead, 'dead letter')} of queue '${queue.name}'`),
+    ...(ofQueues.length > 3 ? [`those of ${readableNumber(ofQueues.length - 3)} more queues`] : []),
+    ...ofConsumers
+      .slice(0, 3)
+      .map(({ name, dead: own }) => `${counted(own, 'dead letter')} of consumer '${name}'`),
+    ...(ofConsumers.length > 3 ? [`those of ${readableNumber(ofConsumers.length - 3)} more consumers`] : []),
   ]
-  const more = ofQueues.length > 3 ? ` and of ${readableNumber(ofQueues.length - 3)} more queues` : ''
   return {
     check: 'dead letters',
     verdict: 'warning',
-    found: `${places.join('; ')}${more}`,
+    found: places.join('; '),
     advice:
       "List them with 'npx txbox dead-letters list', for a queue with '--queue <name>', and then redrive or discard them.",
   }

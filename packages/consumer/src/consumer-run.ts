@@ -5,6 +5,7 @@ import type { ConsumerSettings } from './options/consumer-settings.ts'
 import { ConsumerStoppedError } from './errors/errors.ts'
 import { Batches } from './handle/batches.ts'
 import { Handling, type Turns } from './handle/handling.ts'
+import { LocalBatches } from './handle/local-batches.ts'
 import { HeldDeliveries } from './receive/held-deliveries.ts'
 import type { HeldDelivery } from './receive/held-delivery.ts'
 import { Intake } from './receive/intake.ts'
@@ -36,6 +37,7 @@ export class ConsumerRun {
   /** When running handlers are given up, and when `stop` ends. */
   readonly #givesUp = new Deadline()
   readonly #ends = new Deadline()
+  readonly #ended = Promise.withResolvers<void>()
   #stopped: Promise<void> | undefined
   #slowTimer: NodeJS.Timeout | undefined
 
@@ -55,7 +57,12 @@ export class ConsumerRun {
     this.permits = permits
     this.#settings = settings
     this.#held = held
-    this.#turns = batch === undefined ? handling : new Batches(permits, handling, settings, batch)
+    this.#turns =
+      batch === undefined
+        ? handling
+        : settings.work.kind === 'local'
+          ? new LocalBatches({ permits, handling, lanes: held.lanes, stopping: signal }, settings, batch)
+          : new Batches(permits, handling, settings, batch)
     this.#conclusion = new Conclusion(settings, held, outage, signal)
     this.#intake = new Intake(settings, held, permits, (delivery) => {
       const one = held.take(delivery)
@@ -72,6 +79,11 @@ export class ConsumerRun {
       waiting: all.filter(({ isWaiting }) => isWaiting).length,
       retrying: all.filter(({ isPausing }) => isPausing).length,
     }
+  }
+
+  /** Resolves when the consumer has stopped. */
+  get ended(): Promise<void> {
+    return this.#ended.promise
   }
 
   start(): Promise<void> {
@@ -110,6 +122,7 @@ export class ConsumerRun {
     await this.#close(isEmpty)
     this.#ends.clear()
     clearInterval(this.#slowTimer)
+    this.#ended.resolve()
   }
 
   /**
@@ -146,7 +159,8 @@ export class ConsumerRun {
       if (held.refusal !== undefined && this.#settings.work.kind !== 'inbox') {
         return await this.#conclusion.refuse(held, held.refusal)
       }
-      if (this.#settings.inOrder && !this.#held.lanes.enter(held)) await held.wait()
+      const isFirst = !this.#settings.inOrder || this.#held.lanes.enter(held)
+      if (!isFirst && this.#turns.keepsKeyRuns !== true) await held.wait()
       for (;;) {
         if (held.delivery.isSuspect === true) await this.#held.waitAlone(held)
         if (!this.#turns.enter(held)) await held.wait()

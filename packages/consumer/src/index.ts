@@ -19,16 +19,34 @@ export type {
   TransactionBatchHandler,
   TransactionHandler,
 } from './options/consumer-options.ts'
+export type {
+  AnyLocalConsumerOptions,
+  LocalBatchConsumerOptions,
+  LocalBatchHandler,
+  LocalBatchHandlers,
+  LocalConsumer,
+  LocalConsumerOptions,
+  LocalDrainResult,
+  LocalHandler,
+  LocalHandlers,
+} from './options/local-options.ts'
+export type { LocalInboxMessage } from './options/local-message.ts'
+export { atLeastOnce, type AtLeastOnce } from './options/at-least-once.ts'
 export { createBatcher } from './batcher/create-batcher.ts'
 export { createConsumer } from './create-consumer.ts'
+export { createLocalConsumer } from './create-local-consumer.ts'
 export { BatcherClosedError } from './batcher/batcher-closed-error.ts'
 export { ConsumerStoppedError, HandleTimeoutError } from './errors/errors.ts'
 export {
+  DatabaseAccessError,
+  DatabaseUnavailableError,
   DedupStoreUnavailableError,
   InvalidMessageError,
   InvalidOptionError,
   PermanentError,
   RetryLaterError,
+  SchemaError,
+  TransactionAbortedError,
   TxboxError,
   consoleLogger,
   exponentialBackoff,

@@ -7,10 +7,11 @@ export { attemptsOnConflict } from './time/attempts-on-conflict.ts'
 export { canonicalJson } from './messages/canonical-json.ts'
 export { isCausedBy, withCauses } from './errors/causes.ts'
 export { isClusterConflict, isMysqlConflict, isPostgresConflict } from './errors/conflict-errors.ts'
+export { CAUSATION_HEADER, causing, type Cause } from './sending/causes-of-messages.ts'
 export { createSender } from './sending/create-sender.ts'
 export { copyBytes, copyMessage } from './messages/copy-message.ts'
 export { connectedPortsOf, isConnected, portsOf } from './database/database.ts'
-export { deadLettersOf } from './database/dead-letters.ts'
+export { deadLetterStoreOf, deadLettersOf, whoAmI } from './database/dead-letters.ts'
 export { Deadline } from './time/deadline.ts'
 export {
   DEDUPLICATION_HEADER,
@@ -21,9 +22,16 @@ export {
   type SendHistory,
   type SendIdentity,
 } from './sending/deduplication.ts'
+export { withError, type StoredErrors } from './errors/error-history.ts'
 export { explanationOf } from './errors/explanation-of.ts'
 export { isFullDisk } from './errors/full-disk-errors.ts'
 export { LONGEST_TIMER_MS } from './time/durations.ts'
+export { HeldShard } from './leases/held-shard.ts'
+export { LeaseKeeper } from './leases/lease-keeper.ts'
+export { LeaseGroup, type LeaseGroupEvents } from './leases/lease-group.ts'
+export { LOCAL_LEASES, RELAY_LEASES, type LeaseNames } from './leases/lease-names.ts'
+export { systemClock, trustFrom, type Clock, type Trust } from './leases/lease-trust.ts'
+export { PollPace } from './leases/poll-pace.ts'
 export { decodeHeaders, encodeMessages, shardOf, type SendingCall } from './sending/encode-messages.ts'
 export { EventListeners } from './events/event-listeners.ts'
 export { idempotencyKey, inboxKey, type InboxKey } from './messages/keys.ts'
@@ -47,6 +55,14 @@ export { readOnlyPart } from './errors/read-only-errors.ts'
 export { RepeatedTrouble } from './events/repeated-trouble.ts'
 export { identityOf, isSqlTransaction } from './database/sql-transaction.ts'
 export { SHARDS } from './sending/shards.ts'
+export {
+  LISTED_TYPES,
+  LOCAL_CONSUMER_NAME,
+  givenConsumers,
+  isLocalConsumerName,
+  subscribersOption,
+  unroutedError,
+} from './sending/subscribers.ts'
 export { Turns, TurnsByObject } from './time/turns.ts'
 export { unanswered } from './errors/unanswered.ts'
 export { unlessAborted } from './time/unless-aborted.ts'

@@ -71,8 +71,14 @@ export class Collection {
       await this.#remove('deadLetters', (limit, from) =>
         store.removeQueueDeadLetters(limit, from, deadLetterRetentionMs),
       )
+      await this.#remove('deadLetters', (limit, from) =>
+        store.removeLocalDeadLetters(limit, from, deadLetterRetentionMs),
+      )
       await this.#remove('redrives', (limit, from) =>
         store.removeRedrives(limit, from, deadLetterRetentionMs),
+      )
+      await this.#remove('redrives', (limit, from) =>
+        store.removeRemovals(limit, from, deadLetterRetentionMs),
       )
       await this.#remove('bufferedDeadLetters', (limit, from) =>
         store.removeBufferedDeadLetters(limit, from, deadLetterRetentionMs),

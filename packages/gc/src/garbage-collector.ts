@@ -4,9 +4,9 @@ import type { ConnectedDatabase, Logger } from '@txbox/core'
 export interface Collected {
   /** The number of expired claims that were removed, with the results that were stored with them. */
   readonly inbox: number
-  /** The number of dead letters of the outbox and of stored queues that were removed. */
+  /** The number of dead letters of the outbox, of stored queues and of local consumers that were removed. */
   readonly deadLetters: number
-  /** The number of records of redrives that were removed. */
+  /** The number of records of redrives, and of ended subscriptions, that were removed. */
   readonly redrives: number
   /** The number of dead letters of version buffers that were removed. */
   readonly bufferedDeadLetters: number
@@ -72,8 +72,8 @@ export interface GarbageCollectorOptions {
    */
   pauseMs?: number | undefined
   /**
-   * How long records of redrives are kept, and dead letters of the outbox, of stored queues and of version buffers: 0
-   * or more milliseconds. `Infinity` keeps them forever. @default 30 days
+   * How long records of redrives and of ended subscriptions are kept, and dead letters of the outbox, of stored queues, of
+   * local consumers and of version buffers: 0 or more milliseconds. `Infinity` keeps them forever. @default 30 days
    */
   deadLetterRetentionMs?: number | undefined
   /**

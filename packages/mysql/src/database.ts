@@ -33,10 +33,13 @@ import {
 import { deadLetterStore } from './operate/dead-letter-store.ts'
 import { TABLE_ACCESS_DENIED, errors, numberOf } from './connection/errors.ts'
 import { garbageStore } from './operate/garbage-store.ts'
+import { removalStore } from './operate/removal-store.ts'
 import { DEFAULT_PREFIX, tablesOf, type Tables } from './connection/identifiers.ts'
 import { MysqlInboxStore } from './inbox/inbox-store.ts'
 import { inspectionStore } from './operate/inspection-store.ts'
 import { MysqlLeaseStore } from './relay/lease-store.ts'
+import { MysqlLocalStore } from './local/local-store.ts'
+import { MysqlSubscriptionStore } from './local/subscription-store.ts'
 import { migrationStatements } from './tables/migration-statements.ts'
 import { MysqlOutboxStore } from './outbox/outbox-store.ts'
 import { MysqlQueueSender } from './queue/queue-sender.ts'
@@ -51,7 +54,7 @@ import { assertOpen, bind, execute, openedSession, watch, type MysqlSession } fr
 import { MysqlVersionBufferStore } from './versions/version-buffer-store.ts'
 
 export interface MysqlOptions {
-  /** The prefix of the names of txbox's tables, 1 to 53 characters. @default 'txbox_' */
+  /** The prefix of the names of txbox's tables, 1 to 51 characters. @default 'txbox_' */
   prefix?: string | undefined
   /** Descriptions of libraries that txbox does not know by itself, made with `defineLibrary`. @default none */
   libraries?: readonly TransactionLibrary[] | undefined
@@ -207,12 +210,16 @@ function connectedPorts(
         await translatingErrors(errors, CHECKING, ask)
       },
       useConnections: (part, connections) => useConnections(db, root.maxConnections(db), part, connections),
+      maxConnections: () => root.maxConnections(db),
       relay: ({ statementTimeoutMs }) => new MysqlRelayStore(tables, sourceOf(statementTimeoutMs)),
-      deadLetters: ({ statementTimeoutMs, queue }) =>
-        deadLetterStore(tables, sourceOf(statementTimeoutMs), queue),
+      deadLetters: ({ statementTimeoutMs, ...of }) =>
+        deadLetterStore(tables, sourceOf(statementTimeoutMs), of),
       inspection: () => inspectionStore(tables, root, db),
       queue: ({ statementTimeoutMs, receiveTimeoutMs = statementTimeoutMs }) =>
         new MysqlQueueStore(tables, sourceOf(statementTimeoutMs), sourceOf(receiveTimeoutMs)),
+      removals: () => removalStore(tables, sourceOf(GARBAGE_TIMEOUT_MS)),
+      local: ({ statementTimeoutMs }) => new MysqlLocalStore(tables, sourceOf(statementTimeoutMs)),
+      subscriptions: () => new MysqlSubscriptionStore(tables, sourceOf(CHECK_TIMEOUT_MS)),
       garbage: () => garbageStore(tables, sourceOf(GARBAGE_TIMEOUT_MS)),
       leases({ statementTimeoutMs = LEASE_TIMEOUT_MS } = {}) {
         assertTwoConnections(root, db, 'Set connectionLimit: 6.')

@@ -7,7 +7,7 @@ import {
   type OneOrMore,
   type StoredId,
 } from '@txbox/core'
-import { OptionChecker, SENDS_CONSUMER, createSender, portsOf } from '@txbox/core/internal'
+import { OptionChecker, SENDS_CONSUMER, createSender, portsOf, subscribersOption } from '@txbox/core/internal'
 import { refuseTooManyKeys } from './refuse-too-many-keys.ts'
 
 /** The messages that an outbox accepts. `Topics` maps each topic to the type of its payload. */
@@ -49,13 +49,15 @@ export interface OutboxOf<Message> {
   ): Promise<M extends readonly unknown[] ? readonly StoredId[] : StoredId>
 }
 
-/**
- * Creates an outbox. An outbox stores messages in the same transaction as the change that the messages report; a relay
- * publishes the messages after the commit.
- *
- * @throws {InvalidOptionError} for a missing, unknown or wrong option.
- */
-export function createOutbox<Topics = Record<string, unknown>>(options: {
+/** A message that has no topic: only local consumers get it. */
+export type LocalOnlyMessage<P = unknown> = Omit<NewMessage<P>, 'topic'> & { readonly topic?: undefined }
+
+/** An outbox whose messages may have local consumers. `Topics` maps each topic to the type of its payload. */
+export type SubscribedOutbox<Topics = Record<string, unknown>> = OutboxOf<
+  MessageOf<Topics> | LocalOnlyMessage
+>
+
+export interface OutboxOptions {
   /** The result of `postgres()` or `mysql()`. A `db` is not needed. */
   database: Database
   /**
@@ -87,12 +89,51 @@ export function createOutbox<Topics = Record<string, unknown>>(options: {
    * inbox table, in the transaction of the message. @default off
    */
   deduplication?: DeduplicationOptions
-}): Outbox<Topics> {
+}
+
+export interface SubscriptionOptions {
+  /**
+   * The local consumers of each type of message. Each gets a message of its own, in the transaction of `publish`. `'registered'`:
+   * the consumers that have been started on this database at least once, as the transaction sees them. A relay publishes a
+   * message too if it has a `topic`.
+   */
+  subscriptions: Readonly<Record<string, readonly string[]>> | 'registered'
+  /**
+   * What happens with a message that has neither a topic nor a subscriber. `'refuse'`: `publish` throws an `InvalidMessageError`.
+   * `'ignore'`: the message is checked, and not stored. @default 'refuse'
+   */
+  unrouted?: 'refuse' | 'ignore'
+}
+
+/**
+ * Creates an outbox whose messages local consumers get, and a relay publishes if they have a topic.
+ *
+ * @throws {InvalidOptionError} for a missing, unknown or wrong option.
+ */
+export function createOutbox<Topics = Record<string, unknown>>(
+  options: OutboxOptions & SubscriptionOptions,
+): SubscribedOutbox<Topics>
+/**
+ * Creates an outbox. An outbox stores messages in the same transaction as the change that the messages report; a relay
+ * publishes the messages after the commit.
+ *
+ * @throws {InvalidOptionError} for a missing, unknown or wrong option.
+ */
+export function createOutbox<Topics = Record<string, unknown>>(options: OutboxOptions): Outbox<Topics>
+export function createOutbox(options: OutboxOptions & Partial<SubscriptionOptions>): Outbox {
   const where = 'createOutbox'
-  const check = new OptionChecker(where, options).known('database', 'notify', 'lockKeys', 'deduplication')
+  const check = new OptionChecker(where, options).known(
+    'database',
+    'notify',
+    'lockKeys',
+    'deduplication',
+    'subscriptions',
+    'unrouted',
+  )
   const ports = portsOf(where, options.database)
   const notify = check.flag('notify', false)
   const lockKeys = check.flag('lockKeys', false)
+  const subscribers = subscribersOption(where, options)
   if (notify && options.database.engine !== 'postgres') {
     throw new InvalidOptionError(
       `${where}: the option 'notify' requires PostgreSQL; on other databases, relays poll. Remove the option.`,
@@ -100,10 +141,10 @@ export function createOutbox<Topics = Record<string, unknown>>(options: {
   }
   const publish = createSender(where, {
     ports,
-    call: { where: 'publish', consumer: SENDS_CONSUMER },
+    call: { where: 'publish', consumer: SENDS_CONSUMER, topicOptional: subscribers !== undefined },
     deduplication: options.deduplication,
     check: lockKeys ? refuseTooManyKeys : undefined,
-    append: (session, messages) => ports.outbox.append(session, messages, { notify, lockKeys }),
+    append: (session, messages) => ports.outbox.append(session, messages, { notify, lockKeys, subscribers }),
   })
-  return { publish: publish as Outbox<Topics>['publish'] }
+  return { publish: publish as Outbox['publish'] }
 }

@@ -1,4 +1,13 @@
-export { createOutbox, type MessageOf, type Outbox, type OutboxOf } from './create-outbox.ts'
+export {
+  createOutbox,
+  type LocalOnlyMessage,
+  type MessageOf,
+  type Outbox,
+  type OutboxOf,
+  type OutboxOptions,
+  type SubscribedOutbox,
+  type SubscriptionOptions,
+} from './create-outbox.ts'
 export {
   DatabaseUnavailableError,
   InvalidMessageError,

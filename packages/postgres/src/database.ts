@@ -35,10 +35,13 @@ import { connectListening } from './listen/connect-listening.ts'
 import { deadLetterStore } from './operate/dead-letter-store.ts'
 import { errors } from './connection/errors.ts'
 import { garbageStore } from './operate/garbage-store.ts'
+import { removalStore } from './operate/removal-store.ts'
 import { DEFAULT_SCHEMA, channelOf, queueChannelOf, quoteSchema } from './connection/identifiers.ts'
 import { PostgresInboxStore } from './inbox/inbox-store.ts'
 import { inspectionStore } from './operate/inspection-store.ts'
 import { PostgresLeaseStore } from './relay/lease-store.ts'
+import { PostgresLocalStore } from './local/local-store.ts'
+import { PostgresSubscriptionStore } from './local/subscription-store.ts'
 import { NotificationListener } from './listen/notification-listener.ts'
 import { PostgresOutboxStore } from './outbox/outbox-store.ts'
 import { PostgresQueueSender } from './queue/queue-sender.ts'
@@ -190,12 +193,15 @@ function connectedPorts(
       await translatingErrors(errors, CHECKING, () => checkRevision(run, schema))
     },
     useConnections: (part, connections) => useConnections(db, root.maxConnections(db), part, connections),
+    maxConnections: () => root.maxConnections(db),
     relay: ({ statementTimeoutMs }) => new PostgresRelayStore(schema, sourceOf(statementTimeoutMs)),
-    deadLetters: ({ statementTimeoutMs, queue }) =>
-      deadLetterStore(schema, sourceOf(statementTimeoutMs), queue),
+    deadLetters: ({ statementTimeoutMs, ...of }) => deadLetterStore(schema, sourceOf(statementTimeoutMs), of),
     inspection: () => inspectionStore(schema, root, db),
     queue: ({ statementTimeoutMs, receiveTimeoutMs = statementTimeoutMs }) =>
       new PostgresQueueStore(schema, sourceOf(statementTimeoutMs), sourceOf(receiveTimeoutMs)),
+    removals: () => removalStore(schema, sourceOf(GARBAGE_TIMEOUT_MS)),
+    local: ({ statementTimeoutMs }) => new PostgresLocalStore(schema, sourceOf(statementTimeoutMs)),
+    subscriptions: () => new PostgresSubscriptionStore(schema, sourceOf(CHECK_TIMEOUT_MS)),
     garbage: () => garbageStore(schema, sourceOf(GARBAGE_TIMEOUT_MS)),
     ...(connect !== undefined && {
       listen: (sleeper: Sleeper) =>

@@ -2,8 +2,8 @@ import type { ConnectedDatabase, DeadLetters } from '@txbox/core'
 import { OptionChecker, connectedPortsOf, deadLettersOf } from '@txbox/core/internal'
 
 /**
- * Gives access to the dead letters of an outbox: messages whose last attempt failed, or that were rejected permanently.
- * No relay needs to run.
+ * Gives access to the dead letters of an outbox and of the local consumers: messages whose last attempt failed, or that were
+ * rejected permanently. No relay and no consumer needs to run.
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option, or a database without a `db`.
  */

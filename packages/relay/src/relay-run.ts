@@ -1,11 +1,17 @@
 import { isTxboxError } from '@txbox/core'
 import type { WakeUps } from '@txbox/core/ports'
-import { Deadline, pause, within } from '@txbox/core/internal'
-import { LeaseKeeper } from './leases/lease-keeper.ts'
-import { systemClock } from './leases/lease-trust.ts'
+import {
+  Deadline,
+  LeaseKeeper,
+  PollPace,
+  RELAY_LEASES,
+  pause,
+  systemClock,
+  within,
+  type LeaseGroup,
+} from '@txbox/core/internal'
 import { drain } from './polling/drain.ts'
 import { EmptyShards } from './polling/empty-shards.ts'
-import { PollPace } from './polling/poll-pace.ts'
 import { Poller, type Counts } from './polling/poller.ts'
 import type { RelaySettings } from './options/relay-options.ts'
 import { PublisherOutage } from './turns/publisher-outage.ts'
@@ -27,6 +33,7 @@ const RELAY_CONNECTIONS = 4
 export class RelayRun {
   readonly #settings: RelaySettings
   readonly #keeper: LeaseKeeper
+  readonly #leases: LeaseGroup
   readonly #lanes: TurnLanes
   readonly #poller: Poller
   readonly #tools: TurnTools
@@ -53,11 +60,18 @@ export class RelayRun {
   constructor(settings: RelaySettings) {
     this.#settings = settings
     this.#pace = new PollPace(settings.pollMs)
-    this.#keeper = this.#makeKeeper()
+    const { leases, owner } = settings
+    this.#keeper = new LeaseKeeper(leases, {
+      owner,
+      names: RELAY_LEASES,
+      clock: systemClock,
+      failed: this.#onError,
+    })
+    this.#leases = this.#addShards()
     const store = settings.ports.relay({ statementTimeoutMs: Math.max(settings.leaseMs, MIN_TIMEOUT_MS) })
     const shared = {
       store,
-      keeper: this.#keeper,
+      leases: this.#leases,
       empty: this.#empty,
       pace: this.#pace,
       outage: new PublisherOutage(),
@@ -132,7 +146,7 @@ export class RelayRun {
 
   async drained(): Promise<void> {
     await drain({
-      keeper: this.#keeper,
+      leases: this.#leases,
       lanes: this.#lanes,
       poller: this.#poller,
       empty: this.#empty,
@@ -142,21 +156,23 @@ export class RelayRun {
     })
   }
 
-  #makeKeeper(): LeaseKeeper {
-    const { events, leases, owner, leaseMs } = this.#settings
-    const settings = { owner, leaseMs, clock: systemClock }
-    const keeper = new LeaseKeeper(leases, settings, {
-      acquired: (held) => {
-        events.emit('lease-acquired', { shard: held.shard, term: held.lease.term })
-        this.#lanes.open(held, new ShardTurns(held, this.#tools))
+  #addShards(): LeaseGroup {
+    const { events, leaseMs } = this.#settings
+    const group = this.#keeper.add({
+      path: '',
+      leaseMs,
+      events: {
+        acquired: (held) => {
+          events.emit('lease-acquired', { shard: held.shard, term: held.lease.term })
+          this.#lanes.open(held, new ShardTurns(held, this.#tools))
+        },
+        lost: (held, reason) => {
+          void this.#lanes.abandon(held).then(() => group.rest(held))
+          events.emit('lease-lost', { shard: held.shard, term: held.lease.term, reason })
+        },
       },
-      lost: (held, reason) => {
-        void this.#lanes.abandon(held).then(() => keeper.rest(held))
-        events.emit('lease-lost', { shard: held.shard, term: held.lease.term, reason })
-      },
-      failed: this.#onError,
     })
-    return keeper
+    return group
   }
 
   async #finish(): Promise<void> {

@@ -6,5 +6,18 @@ export * from '@txbox/gc'
 export * from '@txbox/inbox'
 export * from '@txbox/outbox'
 export * from '@txbox/relay'
+// Local consumers need no broker. The consumers of brokers, and the batcher, have an entry of their own.
+export {
+  atLeastOnce,
+  createLocalConsumer,
+  type AtLeastOnce,
+  type LocalBatchConsumerOptions,
+  type LocalBatchHandler,
+  type LocalConsumer,
+  type LocalConsumerOptions,
+  type LocalDrainResult,
+  type LocalHandler,
+  type LocalInboxMessage,
+} from '@txbox/consumer'
 // The other entry of versioning loads Kysely: txbox/versioning.
 export * from '@txbox/versioning/sql'

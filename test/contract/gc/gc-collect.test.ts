@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { connectedPortsOf } from '@txbox/core/internal'
 import { createGarbageCollector, InvalidOptionError, SchemaError, type Collected } from '@txbox/gc'
 import { postgres } from '@txbox/postgres'
 import { useGarbage } from '../../support/subjects/garbage.ts'
@@ -58,7 +59,7 @@ onEachRoot(target, (kind) => {
     const progress: object[] = []
     const collected = await gc.runOnce({ onProgress: (soFar) => progress.push(soFar) })
     expect(collected).toMatchObject({ inbox: 0, deadLetters: 0, redrives: 7, complete: true, failures: 0 })
-    expect(progress.slice(3, -2)).toEqual(
+    expect(progress.slice(4, -3)).toEqual(
       [2, 4, 6, 7].map((redrives) => ({
         inbox: 0,
         deadLetters: 0,
@@ -72,6 +73,25 @@ onEachRoot(target, (kind) => {
     const atOnce = createGarbageCollector({ database: root.database, deadLetterRetentionMs: 0 })
     expect(await atOnce.runOnce()).toMatchObject({ deadLetters: 1, redrives: 1 })
     expect(await garbage.redrivenIds()).toEqual([])
+  })
+
+  test('G1 G2 dead letters of local consumers and records of ended subscriptions are removed batch by batch', async () => {
+    const ages = [29, 31, 40, 50].map((days) => days * DAY)
+    for (const [n, ago] of ages.entries()) {
+      await garbage.parkLocal({ id: `m${n}`, diedAgo: ago })
+      await garbage.removed(`c${n}`, ago)
+    }
+    await garbage.parkLocal({ id: 'alive', dueAgo: 100 * DAY })
+    const gc = createGarbageCollector({ database: root.database, batchSize: 2, pauseMs: 0 })
+    const figures = { deadLetters: { count: 3 }, redrives: { count: 3 } }
+    expect(
+      await connectedPortsOf('test', root.database)
+        .inspection()
+        .collectable(30 * DAY * 1000),
+    ).toMatchObject(figures)
+    expect(await gc.runOnce()).toMatchObject({ deadLetters: 3, redrives: 3, complete: true, failures: 0 })
+    expect(await garbage.localIds()).toEqual(['alive', 'm0'])
+    expect(await garbage.removedConsumers()).toEqual(['c0'])
   })
 
   test('G1 with an infinite retention dead letters and records of redrives stay', async () => {
@@ -122,7 +142,7 @@ describe('figures', () => {
       bufferedDeadLetters: 0,
       handled: 0,
       swept: 0,
-      batches: 8,
+      batches: 10,
       timeouts: 0,
       failures: 0,
       durationMs: expect.any(Number),
@@ -134,8 +154,9 @@ describe('figures', () => {
       { ...none, inbox: 10 },
       { ...none, inbox: 20 },
       { ...none, inbox: 25 },
-      // Dead letters of the outbox, those of queues, redrives, dead letters of version buffers, and handled messages.
-      ...Array.from({ length: 5 }, () => ({ ...none, inbox: 25, deadLetters: 1 })),
+      // Dead letters of the outbox, those of queues, those of local consumers, redrives, ended subscriptions, dead letters of
+      // version buffers, and handled messages.
+      ...Array.from({ length: 7 }, () => ({ ...none, inbox: 25, deadLetters: 1 })),
     ])
     const last = await garbage.lastCollection()
     expect([Number(last['inbox']), Number(last['dead_letters'])]).toEqual([25, 1])

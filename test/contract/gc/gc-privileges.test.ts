@@ -1,22 +1,14 @@
-import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import path from 'node:path'
-import { createPool } from 'mysql2'
-import { createConnection } from 'mysql2/promise'
-import { Client, Pool } from 'pg'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ConnectedDatabase, TransactionHandle } from '@txbox/core'
 import { connectedPortsOf } from '@txbox/core/internal'
 import { createGarbageCollector } from '@txbox/gc'
 import { createInbox } from '@txbox/inbox'
-import { mysql } from '@txbox/mysql'
 import { createOutbox } from '@txbox/outbox'
-import { postgres } from '@txbox/postgres'
 import { createQueue } from '@txbox/queue'
 import { createDeadLetters, createRelay, PermanentError, publishEach } from '@txbox/relay'
 import { Broker } from '../../support/worlds/broker.ts'
 import { useGarbage } from '../../support/subjects/garbage.ts'
-import { statementsOf } from '../../support/engines/migrations.ts'
+import { ROLES, usePrivilegedUsers, type Role } from '../../support/subjects/privileged-users.ts'
 import { useOutboxTarget } from '../../support/engines/outbox-target.ts'
 import { useTarget } from '../../support/engines/target.ts'
 
@@ -24,103 +16,21 @@ const target = useTarget()
 const garbage = useGarbage(target)
 const outbox = useOutboxTarget(target)
 
-const ROLES = ['app', 'relay', 'gc', 'operator', 'viewer'] as const
-type Role = (typeof ROLES)[number]
-
-/** Roles are the server's, not the database's: others may test at the same time. */
-const mark = randomBytes(4).toString('hex')
+const users = usePrivilegedUsers(target, outbox)
 const onPostgres = target.engine === 'postgres'
-const userOf = (role: string): string => `txbox_${role}_${mark}`
 
-function file(): string {
-  const folder = path.join(import.meta.dirname, '../../../docs/privileges')
-  return readFileSync(path.join(folder, onPostgres ? 'postgres.sql' : 'mysql.sql'), 'utf8')
-}
-
-/** The script as it is, for users of these names who may log in. */
-function script(): string {
-  const sql = file().replaceAll(/^\s*--.*$/gm, '')
-  if (onPostgres) {
-    return sql
-      .replaceAll(/\btxbox_(app|relay|gc|operator|viewer)\b/g, (_, role: string) => userOf(role))
-      .replace('nologin', "login password ''x''")
-  }
-  return sql
-    .replaceAll(/\btxbox_(app|relay|gc|operator|viewer)\b/g, (_, role: string) => `'${userOf(role)}'@'%'`)
-    .replace('create role', 'create user')
-}
-
-const ends: (() => Promise<unknown>)[] = []
-function urlOf(role: Role): string {
-  const url = new URL(outbox.url())
-  url.username = userOf(role)
-  url.password = onPostgres ? 'x' : ''
-  return url.href
-}
-
-/** One statement of a person with these rights. */
-async function sqlAs(role: Role, text: string): Promise<readonly unknown[]> {
-  if (onPostgres) {
-    const client = new Client({ connectionString: urlOf(role) })
-    await client.connect()
-    try {
-      return (await client.query(text)).rows
-    } finally {
-      await client.end()
-    }
-  }
-  const connection = await createConnection(urlOf(role))
-  try {
-    const [rows] = await connection.query(text)
-    return rows as unknown[]
-  } finally {
-    await connection.end()
-  }
-}
-
-function as(role: Role): ConnectedDatabase<TransactionHandle> {
-  if (onPostgres) {
-    const db = new Pool({ connectionString: urlOf(role), max: 4 })
-    ends.push(() => db.end())
-    return postgres({ db }) as unknown as ConnectedDatabase<TransactionHandle>
-  }
-  const db = createPool({ uri: urlOf(role), connectionLimit: 4 }).promise()
-  ends.push(() => db.end())
-  return mysql({ db }) as unknown as ConnectedDatabase<TransactionHandle>
-}
-
-beforeAll(async () => {
-  if (onPostgres) await target.sql(script())
-  else for (const statement of statementsOf(script())) await target.sql(statement)
-  if (onPostgres)
-    await target.sql(
-      `grant insert on effects to ${userOf('app')}; grant usage on sequence effects_seq_seq to ${userOf('app')}`,
-    )
-  else await target.sql(`grant insert on effects to '${userOf('app')}'@'%'`)
-})
-afterAll(async () => {
-  for (const end of ends) await end()
-  for (const role of ROLES) {
-    if (onPostgres) await target.sql(`drop owned by ${userOf(role)}; drop role ${userOf(role)}`)
-    else await target.sql(`drop user '${userOf(role)}'@'%'`)
-  }
-})
+const as = (role: Role): ConnectedDatabase<TransactionHandle> => users.as(role)
+const sqlAs = (role: Role, text: string): Promise<readonly unknown[]> => users.sqlAs(role, text)
 
 test('the file runs as it is, and runs again: with roles that cannot log in', async () => {
-  const named = (role: string): string => `txbox_${role}_${mark}_role`
-  const sql = file()
-    .replaceAll(/^\s*--.*$/gm, '')
-    .replaceAll(/\btxbox_(app|relay|gc|operator|viewer)\b/g, (_, role: string) => named(role))
+  const named = (role: string): string => `${users.nameOf(role)}_role`
   onTestFinished(async () => {
     for (const role of ROLES) {
       if (onPostgres) await target.sql(`drop owned by ${named(role)}`)
       await target.sql(`drop role ${named(role)}`)
     }
   })
-  for (let round = 1; round <= 2; round += 1) {
-    if (onPostgres) await target.sql(sql)
-    else for (const statement of statementsOf(sql)) await target.sql(statement)
-  }
+  for (let round = 1; round <= 2; round += 1) await users.run(named, (sql) => sql)
 })
 
 describe('with the rights of docs/privileges and no others', () => {
@@ -159,14 +69,17 @@ describe('with the rights of docs/privileges and no others', () => {
     await garbage.park({ id: 'dead', diedAgo: 100 * 86_400 })
     await garbage.redriven({ id: 'dead', ago: 100 * 86_400 })
     await garbage.buffered({ key: 'k', from: 1, diedAgo: 100 * 86_400 })
+    await garbage.parkLocal({ id: 'dead', diedAgo: 100 * 86_400 })
+    await garbage.removed('c', 100 * 86_400)
     const collected = await createGarbageCollector({ database: as('gc') }).runOnce()
-    const removed = { inbox: 1, deadLetters: 1, redrives: 1, bufferedDeadLetters: 1 }
+    const removed = { inbox: 1, deadLetters: 2, redrives: 2, bufferedDeadLetters: 1 }
     expect(collected).toMatchObject({ ...removed, failures: 0, complete: true })
 
     const inspection = connectedPortsOf('test', as('viewer')).inspection()
     expect(await inspection.status()).toMatchObject({ backlog: { count: 0 }, lastCollection: { inbox: 1 } })
     expect(await inspection.blockingKeys(5)).toEqual([])
     expect(await inspection.queues(5)).toEqual([])
+    expect(await inspection.localConsumers(5)).toEqual([])
     expect(await inspection.stuckKeys(5)).toMatchObject({ keys: [] })
     const findings = await inspection.diagnose({ longTransactionMs: 60_000 })
     expect(findings.filter(({ verdict }) => verdict === 'problem')).toEqual([])
@@ -293,6 +206,10 @@ describe('with the rights of docs/privileges and no others', () => {
       ['viewer', 'payload', 'waiting'],
       ['operator', 'payload', 'queue'],
       ['viewer', 'headers', 'queue'],
+      ['operator', 'payload', 'local_parked'],
+      ['operator', 'headers', 'local_outbox'],
+      ['viewer', 'payload', 'local_outbox'],
+      ['viewer', 'headers', 'local_parked'],
     ] as const) {
       await expect(sqlAs(role, `select ${column} from ${table(of)}`)).rejects.toThrow(/denied/)
     }
@@ -312,8 +229,8 @@ describe('with the rights of docs/privileges and no others', () => {
 
   if (target.engine === 'mariadb') {
     test('O19 the server accepts the limit that the file recommends for each user', async () => {
-      const [recommended] = /alter user .* with max_statement_time 15/.exec(file()) ?? []
-      await target.sql(recommended!.replace("'shop_relay'@", `'${userOf('relay')}'@`))
+      const [recommended] = /alter user .* with max_statement_time 15/.exec(users.file()) ?? []
+      await target.sql(recommended!.replace("'shop_relay'@", `'${users.nameOf('relay')}'@`))
       expect(await sqlAs('relay', 'select @@max_statement_time as seconds')).toEqual([{ seconds: 15 }])
     })
   }

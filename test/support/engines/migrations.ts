@@ -104,6 +104,20 @@ const ROWS: Readonly<Record<number, readonly (readonly [table: string, columns: 
       ],
     ],
     11: [],
+    12: [
+      [
+        'local_outbox',
+        'shard, consumer, id, KEY, content_type, headers, payload, created_at',
+        "3, 'c', 'm', 'k', 'text/plain', '{}', 'p', NOW",
+      ],
+      [
+        'local_parked',
+        'shard, consumer, id, KEY, order_key, content_type, headers, payload, created_at, due_at',
+        "3, 'c', 'm', 'k', 'k', 'text/plain', '{}', 'p', NOW, NOW",
+      ],
+      ['subscriptions', 'type, consumer, registered_at', "'t', 'c', NOW"],
+      ['removals', 'removed_at, discarded, consumer, type, removed_by', "NOW, 3, 'c', 't', 'me'"],
+    ],
   }
 
 /** Puts a row into each table of this migration. @returns the tables */

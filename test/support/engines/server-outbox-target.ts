@@ -67,7 +67,15 @@ export abstract class ServerOutboxTarget implements OutboxTarget {
   }
 
   async clear(): Promise<void> {
-    for (const table of ['outbox', 'parked', 'redrives', 'leases'])
+    for (const table of [
+      'outbox',
+      'parked',
+      'redrives',
+      'leases',
+      'local_outbox',
+      'local_parked',
+      'subscriptions',
+    ])
       await this.sql(`delete from ${this.tables}${table}`)
   }
 

@@ -54,6 +54,36 @@ export class Garbage {
     }
   }
 
+  /** A parked message of a local consumer, or a dead letter. */
+  async parkLocal({ id, diedAgo, dueAgo }: ParkedRow): Promise<void> {
+    const instant = (ago: number | undefined): string => (ago === undefined ? 'null' : this.#ago(ago))
+    await this.#target.sql(
+      `insert into ${this.table('local_parked')}
+         (consumer, shard, id, content_type, headers, payload, created_at, due_at, dead_at)
+       values ('c', 0, ?, 'application/json', '{}', '{}', ${this.#ago(0)}, ${instant(dueAgo)}, ${instant(diedAgo)})`,
+      [this.#bytes(id)],
+    )
+  }
+
+  async localIds(): Promise<readonly string[]> {
+    const rows = await this.#target.sql(`select id from ${this.table('local_parked')}`)
+    return rows.map((row) => String(row['id'])).toSorted()
+  }
+
+  /** The record of an ended subscription, so many seconds ago. */
+  async removed(consumer: string, ago: number): Promise<void> {
+    await this.#target.sql(
+      `insert into ${this.table('removals')} (removed_at, discarded, consumer, removed_by)
+       values (${this.#ago(ago)}, 0, ?, 'somebody')`,
+      [this.#bytes(consumer)],
+    )
+  }
+
+  async removedConsumers(): Promise<readonly string[]> {
+    const rows = await this.#target.sql(`select consumer from ${this.table('removals')}`)
+    return rows.map((row) => String(row['consumer'])).toSorted()
+  }
+
   /** Records of redrives, each so many seconds ago. */
   async redriven(...rows: readonly { readonly id: string; readonly ago: number }[]): Promise<void> {
     for (const { id, ago } of rows) {
@@ -228,7 +258,10 @@ export class Garbage {
     // A failed test may have left a held batch.
     await this.#letGo?.()
     await this.onDelete('nothing')
-    for (const table of ['inbox', 'outbox', 'parked', 'queue', 'redrives', 'leases', 'waiting', 'versions']) {
+    for (const table of [
+      ...['inbox', 'outbox', 'parked', 'queue', 'redrives', 'leases', 'waiting', 'versions'],
+      ...['local_outbox', 'local_parked', 'subscriptions', 'removals'],
+    ]) {
       await this.#target.sql(`delete from ${this.table(table)}`)
     }
   }

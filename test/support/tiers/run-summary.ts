@@ -1,11 +1,14 @@
 import { writeSync } from 'node:fs'
 import type { Reporter, SerializedError, TestCase, TestModule, Vitest } from 'vitest/node'
 import { isDeclared } from './skips.ts'
-import { leftToAll, tierOfRun } from './tier.ts'
+import { leftOut, tierOfRun } from './tier.ts'
+
+/** The number of projects, and of files, that are listed as the longest. */
+const LONGEST = 15
 
 /**
  * Ends the run's output with: what was left out, skips that the ledger does not contain, tests that failed before
- * they passed, how long the run took, and as the very last line `N passed, N failed`, which programs read. With CI=true a
+ * they passed, which projects and files took the longest, how long the run took, and as the very last line `N passed, N failed`, which programs read. With CI=true a
  * project without a server and undeclared skips fail the run; what the quick tier leaves out does not.
  */
 export class RunSummary implements Reporter {
@@ -60,7 +63,7 @@ export class RunSummary implements Reporter {
         if (ci && !optional) this.#failed += 1
       }
     }
-    this.#lines.push(...leftToAll())
+    this.#lines.push(...leftOut(), ...longest(modules))
     if (this.#vitest?.config.watch) this.#print()
   }
 
@@ -80,6 +83,26 @@ export class RunSummary implements Reporter {
     const took = `Tier '${tierOfRun()}' took ${durationText(performance.now() - this.#startedAt)}.`
     writeSync(1, `\n${[...this.#lines, took, last].join('\n')}\n`)
   }
+}
+
+/** The projects and the files that took the longest. Several workers run side by side, so the run takes less than the sum. */
+function longest(modules: readonly TestModule[]): readonly string[] {
+  const projects = new Map<string, number>()
+  const files = new Map<string, number>()
+  for (const module of modules) {
+    const { duration, setupDuration, prepareDuration, collectDuration } = module.diagnostic()
+    const ms = duration + setupDuration + prepareDuration + collectDuration
+    const { name } = module.project
+    projects.set(name, (projects.get(name) ?? 0) + ms)
+    files.set(`${name} ${module.relativeModuleId}`, ms)
+  }
+  const first = (times: ReadonlyMap<string, number>): string[] =>
+    [...times]
+      .toSorted(([, a], [, b]) => b - a)
+      .slice(0, LONGEST)
+      .map(([name, ms]) => indent(`${durationText(ms)}: ${name}`))
+  if (modules.length <= LONGEST) return []
+  return ['LONGEST projects and files:', ...first(projects), ...first(files)]
 }
 
 function isUndeclaredSkip(test: TestCase): boolean {

@@ -19,7 +19,32 @@ const ONLY_IN_ALL: readonly string[] = [
   'debezium-postgres',
   'debezium-mysql',
   'debezium-mariadb',
+  'upgrade-postgres',
+  'upgrade-mysql',
+  'upgrade-mariadb',
 ]
+
+/**
+ * Projects that take turns by commit where `TXBOX_TEST_TURN` is a number, such as the number of commits: of each group one
+ * runs, and the run's last lines name the others. They kill and start servers and processes, which takes minutes, by code that
+ * hardly differs from one database to the next. `npm run test:all` runs all of them.
+ */
+const TAKING_TURNS: readonly (readonly string[])[] = [
+  ['chaos-postgres', 'chaos-mysql', 'chaos-mariadb'],
+  ['upgrade-postgres', 'upgrade-mysql', 'upgrade-mariadb'],
+  ['debezium-postgres', 'debezium-mysql', 'debezium-mariadb'],
+]
+
+/** @returns the projects whose turn it is not. */
+function waitingForTurn(): readonly string[] {
+  const { TXBOX_TEST_TURN: turn = '' } = process.env
+  if (turn === '') return []
+  if (!/^\d+$/.test(turn)) throw new Error(`TXBOX_TEST_TURN is a whole number, not '${turn}'.`)
+  // Each group begins with another database, so that a commit runs something on each.
+  return TAKING_TURNS.flatMap((group, n) =>
+    group.filter((_, place) => place !== (Number(turn) + n) % group.length),
+  )
+}
 
 export function tierOfRun(): Tier {
   const { TXBOX_TEST_TIER: tier = 'quick' } = process.env
@@ -32,8 +57,13 @@ export function tierOfRun(): Tier {
 const LIBRARY_ONLY_IN_ALL =
   /^library-(?:.*@oldest.*|.*-is-open-.*|slonik-.*|nestjs-.*|drizzle-postgres-js-.*|drizzle-pglite|neon-.*|mariadb-mysql|(?!mariadb-).*-(?:mysql|mariadb))$/
 
-/** Whether this tier leaves the project of this name to `npm run test:all`. */
-export function isLeftToAll(project: unknown): boolean {
+/** Whether this run leaves out the project of this name: to `npm run test:all`, or to the turn of another commit. */
+export function isLeftOut(project: unknown): boolean {
+  const isNamed = typeof project === 'string' && process.argv.some((arg) => arg.includes(project))
+  return isLeftToAll(project) || (!isNamed && waitingForTurn().some((each) => each === project))
+}
+
+function isLeftToAll(project: unknown): boolean {
   const isLibrary = typeof project === 'string' && LIBRARY_ONLY_IN_ALL.test(project)
   const name = isLibrary ? project : ONLY_IN_ALL.find((each) => each === project)
   return name !== undefined && tierOfRun() === 'quick' && !process.argv.some((arg) => arg.includes(name))
@@ -44,10 +74,14 @@ export function isShort(project: string): boolean {
   return tierOfRun() === 'quick' && !LIBRARY_ONLY_IN_ALL.test(project)
 }
 
-/** The list of what the tier left out, for the last lines of the run. */
-export function leftToAll(): readonly string[] {
-  if (tierOfRun() === 'all') return []
+/** The list of what the run left out, for its last lines. */
+export function leftOut(): readonly string[] {
+  const waiting = waitingForTurn()
+  const turns =
+    waiting.length === 0 ? [] : [`LEFT OUT until their turn, at other commits: ${waiting.join(', ')}.`]
+  if (tierOfRun() === 'all') return turns
   return [
+    ...turns,
     "LEFT OUT by this tier: other kinds of handles than each database's main one; isolation levels where they make no difference;",
     '  slow files on all databases but one (test/support/tiers/rotated-files.ts); two of three steps of crash tests;',
     `  projects ${ONLY_IN_ALL.filter(isLeftToAll).join(', ')}; all drivers and the oldest version of each library;`,

@@ -12,6 +12,7 @@ const FOLDER = path.join(import.meta.dirname, '..', '..', 'crash', 'programs')
 export type ProgramName =
   | 'relay'
   | 'local-relay'
+  | 'local-hub'
   | 'consumer'
   | 'producer'
   | 'queue-consumer'

@@ -1,5 +1,5 @@
 import { isTxboxError, type RetryLaterError, type TxboxErrorCode } from '@txbox/core'
-import { isFullDisk, readOnlyPart } from '@txbox/core/internal'
+import { isFullDisk, propertyOf, readOnlyPart } from '@txbox/core/internal'
 
 /** Errors of the database or a dedup store, which all messages need. No single message causes these errors. */
 const UNAVAILABLE: ReadonlySet<TxboxErrorCode> = new Set<TxboxErrorCode>([
@@ -41,6 +41,16 @@ export function isPermanent(error: unknown): boolean {
 /** Returns whether a source that could not keep a rejected message may keep it later. */
 export function isRefusedForNow(error: unknown): boolean {
   return isTxboxError(error) && REFUSED_FOR_NOW.has(error.code)
+}
+
+/** Returns whether a transaction could not commit, other than by a conflict or an outage. */
+export function isTransactionAborted(error: unknown): boolean {
+  return isTxboxError(error) && error.code === 'TXBOX_TRANSACTION_ABORTED'
+}
+
+/** Returns whether a part of the failed transaction may be committed, so that the handler must not run again. */
+export function mayHaveCommitted(error: unknown): boolean {
+  return isTransactionAborted(error) && propertyOf(error, 'mayHaveCommitted') === true
 }
 
 /** Returns whether the handler asked for another attempt at a certain time. */

@@ -8,6 +8,8 @@ export class HandlerCall {
   readonly startedAt = performance.now()
   /** Whether the database has accepted a write in the transaction of the handler, before the handler was called. */
   hasWritten = false
+  /** Whether a statement of txbox before or after the handler runs: if the statement fails, no message is at fault. */
+  isOwnStatement = false
   /** What the failed transaction of the call has lost, once that was asked. */
   loss: Promise<Loss> | undefined
   /** The handler's signal. It is also aborted when the broker has taken back all deliveries of the call. */

@@ -8,6 +8,7 @@ import type { HeldDelivery } from '../receive/held-delivery.ts'
 import type { Permits } from '../receive/permits.ts'
 import { HandlerCall } from './handler-call.ts'
 import { InboxWork } from './inbox-work.ts'
+import { LocalWork } from './local-work.ts'
 import { PlainWork } from './plain-work.ts'
 import { SettlingWork } from './settling-work.ts'
 import type { Work, WorkResult } from './work.ts'
@@ -27,6 +28,10 @@ export type Verdict =
       readonly marks?: DedupMarks | undefined
     }
   | { readonly kind: 'lost' }
+  /** The message of a local consumer could not be locked. */
+  | { readonly kind: 'skipped' }
+  /** The delivery waits for its turn again, because an earlier message of its key has not been handled. */
+  | { readonly kind: 'held-back' }
 
 /** The calls of the handler: one for each delivery, or for each batch. */
 export interface Turns {
@@ -35,6 +40,8 @@ export interface Turns {
   handle(held: HeldDelivery): Promise<Verdict>
   /** Called when the consumer stops, after the deliveries that wait have been interrupted. */
   stop?(): void
+  /** Whether `enter` is called for later deliveries of a key, too, and keeps their order itself. @default false */
+  readonly keepsKeyRuns?: boolean
 }
 
 /** Why the handler was not called for a message that may be gone. */
@@ -74,6 +81,13 @@ export class Handling implements Turns {
 
   handle(held: HeldDelivery): Promise<Verdict> {
     return this.#one(held, this.#permits.release)
+  }
+
+  /** Handles several deliveries in one call of the handler, without dedup stores. @returns the verdicts in the same order. */
+  together(batch: readonly HeldDelivery[]): readonly Promise<Verdict>[] {
+    const call = new HandlerCall(batch, this.#settings.handleTimeoutMs)
+    const results = this.#work.together(batch, call)
+    return batch.map((held, n) => this.#verdict(held, call, undefined, results[n]))
   }
 
   /** @param returned is called once, when the handler has returned, or was not called. */
@@ -169,6 +183,7 @@ export class Handling implements Turns {
         await marks?.release()
         return { kind: 'in-flight', retryAfterMs: IN_FLIGHT_RETRY_MS }
       }
+      if (outcome === 'skipped') return { kind: 'skipped' }
       if (marks !== undefined) await marks.complete(call.givenUp)
       return { kind: 'handled', outcome, durationMs: elapsedMs ?? call.durationMs }
     } catch (error) {
@@ -210,18 +225,26 @@ function workOf(settings: ConsumerSettings): Work {
   const { work } = settings
   if (work.kind === 'inbox') return new InboxWork(work, settings)
   if (work.kind === 'database') return new SettlingWork(work, settings)
+  if (work.kind === 'local') return new LocalWork(work, settings)
   return new PlainWork(work, settings)
 }
 
 function failed(error: unknown, call: HandlerCall, marks?: DedupMarks, loss: Loss = 'nothing'): Verdict {
-  const { startedAt, hasWritten } = call
+  const { startedAt, hasWritten, isOwnStatement } = call
   const isConnectionLost = loss === 'connection'
-  const isDown = loss === 'server' || (!isConnectionLost && isUnavailable(error, hasWritten))
+  const isDown =
+    loss === 'server' || isOwnStatement || (!isConnectionLost && isUnavailable(error, hasWritten))
   return { kind: 'failed', error, startedAt, isUnavailable: isDown, isConnectionLost, marks }
 }
 
+/** The verdict on a delivery whose handler is not called because the consumer stops. */
+export function stoppedBefore(reason: unknown): Verdict {
+  const startedAt = performance.now()
+  return { kind: 'failed', error: reason, startedAt, isUnavailable: false, isConnectionLost: false }
+}
+
 /** Returns whether one message may be the reason that the whole batch has failed. */
-function mayBlameOneMessage(verdict: Verdict | undefined): boolean {
+export function mayBlameOneMessage(verdict: Verdict | undefined): boolean {
   if (verdict?.kind === 'lost') return true
   return verdict?.kind === 'failed' && !verdict.isUnavailable && !isStopped(verdict.error)
 }

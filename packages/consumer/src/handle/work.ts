@@ -3,9 +3,12 @@ import type { HandledOutcome } from '../options/consumer.ts'
 import type { HeldDelivery } from '../receive/held-delivery.ts'
 import type { HandlerCall } from './handler-call.ts'
 
-/** The result of the work on a message. `'in-flight'`: another delivery of the message is being handled. */
+/**
+ * The result of the work on a message. `'in-flight'`: another delivery of the message is being handled. `'skipped'`: the message of
+ * a local consumer could not be locked, and the handler was not called for it.
+ */
 export interface WorkResult {
-  readonly outcome: HandledOutcome | 'in-flight'
+  readonly outcome: HandledOutcome | 'in-flight' | 'skipped'
   /** The time that the handler reported. @default the time of the call */
   readonly elapsedMs?: number | undefined
 }

@@ -21,4 +21,9 @@ export interface LocalDelivery<P = unknown> extends Delivery<P> {
   skip(): void
   /** Called after the handler's transaction has committed. */
   committed(): void
+  /**
+   * Called once, when the consumer no longer has the delivery: it is settled, or was lost and its handler has ended. From then on
+   * the next message of the key may begin.
+   */
+  left(): void
 }

@@ -7,6 +7,7 @@ import {
   messageId,
   type DedupStore,
   type InboxMessage,
+  type IsolationLevel,
   type KeyExtractor,
   type Publisher,
   type RetryPolicy,
@@ -25,24 +26,14 @@ const MAX_BATCHES = 1000
 const MAX_PREFETCH = 65_535
 
 const OPTIONS = [
-  ...[
-    'source',
-    'inbox',
-    'database',
-    'handler',
-    'guard',
-    'batch',
-    'delivery',
-    'name',
-    'concurrency',
-    'prefetch',
-  ],
+  ...['source', 'inbox', 'database', 'handler', 'guard', 'batch', 'delivery'],
+  ...['name', 'concurrency', 'prefetch'],
   ...['order', 'acknowledge', 'retry', 'localRetries', 'localDelayMs', 'holdMs', 'handleTimeoutMs'],
   ...['deadLetters', 'deadLetterTopic', 'dedup', 'retentionMs', 'key', 'logger', 'signal'],
 ]
 
 /** How the handler's work becomes durable. */
-type WorkSettings =
+export type WorkSettings =
   | {
       readonly kind: 'inbox'
       readonly inbox: RunsMessages<unknown>
@@ -56,11 +47,24 @@ type WorkSettings =
       readonly guard: Guard<unknown> | undefined
     }
   | {
+      readonly kind: 'local'
+      readonly ports: ConnectedPorts
+      readonly isolation: IsolationLevel | undefined
+      /** By type. */
+      readonly handlers: ReadonlyMap<string, LocalHandlerSettings>
+    }
+  | {
       readonly kind: 'none'
       readonly ports: undefined
       readonly atMostOnce: boolean
       readonly isManual: boolean
     }
+
+export interface LocalHandlerSettings {
+  readonly handler: (...args: never[]) => unknown
+  /** Whether the handler runs without a transaction. */
+  readonly isAtLeastOnce: boolean
+}
 
 /** The options of a consumer, checked and complete. */
 export interface ConsumerSettings {
@@ -96,7 +100,7 @@ export function checkConsumerOptions(options: object): ConsumerSettings {
   const name = nameOption(check, work)
   const handler = check.callback<ConsumerSettings['handler']>('handler')
   if (handler === undefined) throw check.wrong('handler', 'a function')
-  const batch = batchOption(propertyOf(options, 'batch'))
+  const batch = batchOption(check.where, propertyOf(options, 'batch'))
   const concurrency = concurrencyOption(check, batch === undefined ? MAX_CONCURRENCY : MAX_BATCHES, 10)
   const least = concurrency * (batch?.maxSize ?? 1)
   const keyOf = check.callback<KeyExtractor<InboxMessage>>('key') ?? messageId()
@@ -185,12 +189,9 @@ function nameOption(check: OptionChecker, work: WorkSettings): string {
   return check.text('name', work.kind === 'inbox' ? { max, default: work.inbox.consumer } : { max })
 }
 
-function batchOption(batch: unknown): ConsumerSettings['batch'] {
+export function batchOption(where: string, batch: unknown): ConsumerSettings['batch'] {
   if (batch === undefined) return undefined
-  const check = new OptionChecker("createConsumer, option 'batch'", batch as object).known(
-    'maxSize',
-    'lingerMs',
-  )
+  const check = new OptionChecker(`${where}, option 'batch'`, batch as object).known('maxSize', 'lingerMs')
   return { maxSize: maxSizeOption(check, LIMITS.batchMessages), lingerMs: lingerOption(check, 0) }
 }
 

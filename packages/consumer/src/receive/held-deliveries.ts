@@ -1,4 +1,5 @@
 import type { Delivery, InboxMessage } from '@txbox/core'
+import type { LocalDelivery } from '../local/local-delivery-port.ts'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import { Heartbeats } from './heartbeats.ts'
 import { HeldDelivery } from './held-delivery.ts'
@@ -110,6 +111,8 @@ export class HeldDeliveries {
     held.heartbeat?.stop()
     if (held.delivery.onLost === undefined) held.delivery.lost.removeEventListener('abort', held.lost)
     this.lanes.leave(held)
+    // Only deliveries to local consumers have this method.
+    ;(held.delivery as Partial<LocalDelivery>).left?.()
     this.wake()
   }
 

@@ -2,6 +2,8 @@ import type { HeldDelivery } from './held-delivery.ts'
 
 /** The held deliveries by key, in the order in which they were received. Only the first delivery of a key may run. */
 export class KeyLanes {
+  /** Called with a delivery that has become the first of its key. */
+  whenFirst: (held: HeldDelivery) => void = (held) => void held.proceed()
   readonly #lanes = new Map<string, HeldDelivery[]>()
 
   /** @returns whether the delivery is the first of its key. Otherwise it proceeds when it has become the first. */
@@ -21,7 +23,13 @@ export class KeyLanes {
     const place = lane.indexOf(held)
     if (place >= 0) lane.splice(place, 1)
     if (lane.length === 0) this.#lanes.delete(key)
-    else if (place === 0) lane[0]?.proceed()
+    else if (place === 0) this.whenFirst(lane[0]!)
+  }
+
+  /** @returns whether so many earlier deliveries of its key are held. */
+  isBehind(held: HeldDelivery, earlier: number): boolean {
+    const lane = this.#laneOf(held)
+    return lane.length === 0 ? earlier === 0 : lane[earlier] === held
   }
 
   /** @returns whether no earlier delivery of its key is held. */

@@ -1,7 +1,7 @@
 import { exponentialBackoff, type RetryLaterError } from '@txbox/core'
 import { usablePause } from '@txbox/core/internal'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
-import { isPermanent, isRetryLater, isStopped, isTimedOut } from '../errors/failure-kind.ts'
+import { isPermanent, isRetryLater, isStopped, isTimedOut, mayHaveCommitted } from '../errors/failure-kind.ts'
 import type { Verdict } from '../handle/handling.ts'
 import type { HeldDeliveries } from '../receive/held-deliveries.ts'
 import type { HeldDelivery } from '../receive/held-delivery.ts'
@@ -12,6 +12,9 @@ import { Retries, type Next } from './retries.ts'
 /** The delay in place of a wrong one, and after an error of the consumer's own work. */
 const FALLBACK_DELAY_MS = 1000
 
+/** The pause of the message of a local consumer after conflicts in all attempts of a transaction. No attempt is counted. */
+const CONFLICT_DELAY_MS = 1000
+
 /** How often a message is retried uncounted because its transaction has lost its connection, and the pauses before that. */
 const LOST_CONNECTIONS = 3
 const LOST_CONNECTION_PAUSES = exponentialBackoff({
@@ -19,6 +22,9 @@ const LOST_CONNECTION_PAUSES = exponentialBackoff({
   maxMs: 3000,
   attempts: LOST_CONNECTIONS + 1,
 })
+
+/** The delivery waits for its turn again. */
+const HELD_BACK: Promise<Next> = Promise.resolve({ pauseMs: undefined })
 
 /**
  * Settles each delivery according to its verdict: accepts it, returns it to the source, makes it a dead letter, or keeps it for
@@ -57,6 +63,8 @@ export class Conclusion {
       if (!held.isTakenBack) this.#events.emit('lost', held.about)
       return undefined
     }
+    if (verdict.kind === 'skipped') return this.retries.skip(held)
+    if (verdict.kind === 'held-back') return HELD_BACK
     const delayMs = this.#usable(held, 'retryAfterMs of the dedup store', () => verdict.retryAfterMs)
     const error = new Error('Another delivery of the message is being handled.')
     return this.retries.later(held, { delayMs, counted: false, error })
@@ -107,7 +115,7 @@ export class Conclusion {
       this.#events.emit('dropped', { ...held.about, error })
       return undefined
     }
-    if (isPermanent(error)) {
+    if (isPermanent(error) || (work.kind === 'local' && mayHaveCommitted(error))) {
       const isStored = await this.#deadLetters.store(held, error)
       // If the dead letter was not stored, another delivery may still handle the message.
       await (isStored ? marks?.complete() : marks?.release())
@@ -123,6 +131,9 @@ export class Conclusion {
       return { pauseMs: retryInMs }
     }
     if (isConnectionLost && held.lostConnections < LOST_CONNECTIONS) return this.#retryLost(held, error)
+    if (work.kind === 'local' && work.ports.isConflict(error)) {
+      return this.retries.later(held, { delayMs: CONFLICT_DELAY_MS, counted: false, error })
+    }
     if (isTimedOut(error)) held.report(error)
     if (isRetryLater(error) && error.retryAfterMs <= localDelayMs && held.localRetries < localRetries) {
       return this.#retryHere(held, error)

@@ -1,3 +1,4 @@
+import type { LocalDelivery } from '../local/local-delivery-port.ts'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import type { HeldDeliveries } from '../receive/held-deliveries.ts'
 import type { HeldDelivery } from '../receive/held-delivery.ts'
@@ -105,11 +106,22 @@ export class Retries {
     if (isInOrder && !ordersKeys) this.#breakOrder(held)
     await this.return(held, how)
     if (!isInOrder || !ordersKeys) return
-    // The source holds back the key now. The lane stays closed until the later messages of the key have been returned.
+    // The source holds back the key now.
+    await this.#returnLater(held)
+  }
+
+  /** Leaves the message of a local consumer where it is, and the later ones of its key. */
+  async skip(held: HeldDelivery): Promise<undefined> {
+    if (this.#isOrdered(held)) await this.#returnLater(held)
+    ;(held.delivery as LocalDelivery).skip()
+  }
+
+  /** Returns the later messages of a key. The lane stays closed until they have been returned. */
+  async #returnLater(held: HeldDelivery): Promise<void> {
     const error = new Error('An earlier message of the same key was returned to the source.')
-    for (const follower of this.#held.lanes.behind(held)) {
-      follower.interrupt(error)
-      await follower.left
+    for (const later of this.#held.lanes.behind(held)) {
+      later.interrupt(error)
+      await later.left
     }
   }
 

@@ -3,13 +3,20 @@ import { InvalidOptionError } from '../errors/errors.ts'
 import { LIMITS } from '../options/limits.ts'
 import { OptionChecker } from '../options/options.ts'
 import type { ConnectedPorts } from '../ports/database-ports.ts'
-import type { DeadLetter, DeadLetterFilter, DeadLetterPage } from '../ports/dead-letter-store.ts'
+import type {
+  DeadLetter,
+  DeadLetterFilter,
+  DeadLetterPage,
+  DeadLetterStore,
+} from '../ports/dead-letter-store.ts'
+import { JoinedDeadLetterStore } from './joined-dead-letters.ts'
 
 const PAGE = 1000
 const STATEMENT_TIMEOUT_MS = 60_000
 /** The maximum length of the part of an error that selects dead letters. */
 const ERROR_CHARACTERS = 1000
-const NAMES = ['ids', 'topic', 'type', 'key', 'error'] as const
+const NAMES = ['ids', 'topic', 'type', 'key', 'consumer', 'error'] as const
+type Name = (typeof NAMES)[number]
 
 /** Selects the dead letters that match all of the given fields. */
 export interface DeadLetterSelection {
@@ -19,11 +26,16 @@ export interface DeadLetterSelection {
   readonly type?: string | undefined
   /** The ordering key. */
   readonly key?: string | undefined
+  /** A local consumer: only messages that are dead at this consumer. */
+  readonly consumer?: string | undefined
   /** A text that the error contains, of at most 1000 characters. No index finds it: all other dead letters are read, too. */
   readonly error?: string | undefined
 }
 
-/** Lists, redrives and discards dead letters. */
+/**
+ * Lists, redrives and discards dead letters: those of the outbox, and those of the local consumers. A message may be dead at
+ * several consumers; each is a dead letter of its own, and a selection without a consumer selects them all.
+ */
 export interface DeadLetters {
   /**
    * Lists dead letters in the order of their ids; ids that txbox makes are in the order of time. A page holds at most
@@ -47,7 +59,7 @@ export interface DeadLetters {
    * The table of redrives records the operator and the time.
    *
    * @returns the messages that this call put back.
-   * @throws {InvalidOptionError} without a selection: `{ topic }`, `{ type }`, `{ key }`, `{ error }` or `{ ids }`.
+   * @throws {InvalidOptionError} without a selection: `{ topic }`, `{ type }`, `{ key }`, `{ consumer }`, `{ error }` or `{ ids }`.
    */
   redrive(selection: DeadLetterSelection): Promise<readonly DeadLetter[]>
   /**
@@ -60,7 +72,7 @@ export interface DeadLetters {
 }
 
 /**
- * Returns the dead letters of the outbox; with `queue`, those of a stored queue.
+ * Returns the dead letters of the outbox and of the local consumers; with `queue`, those of a stored queue.
  *
  * @param by the operator, for the record of redrives.
  */
@@ -68,10 +80,9 @@ export function deadLettersOf(
   ports: ConnectedPorts,
   { by = whoAmI(), queue }: { readonly by?: string | undefined; readonly queue?: string | undefined },
 ): DeadLetters {
-  const store = ports.deadLetters({
-    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-    ...(queue === undefined ? {} : { queue }),
-  })
+  const store = deadLetterStoreOf(ports, queue)
+  // The messages of a queue have no consumer by name.
+  const names = queue === undefined ? NAMES : NAMES.filter((name) => name !== 'consumer')
 
   let checked = false
   /** Checks, once for each object, that the tables have this revision, before anything is written. */
@@ -102,10 +113,7 @@ export function deadLettersOf(
     async list(selection = {}) {
       const where = 'list'
       const checkList = new OptionChecker(where, selection).known(
-        'topic',
-        'type',
-        'key',
-        'error',
+        ...names.filter((name) => name !== 'ids'),
         'limit',
         'after',
       )
@@ -120,18 +128,26 @@ export function deadLettersOf(
       return [...messages, ...(await inPages(sameId, (page) => store.list(page, PAGE)))]
     },
     redrive: async (selection) =>
-      inPages(selected('redrive', selection), (filter) => store.redrive(filter, PAGE, by)),
+      inPages(selected('redrive', selection, names), (filter) => store.redrive(filter, PAGE, by)),
     discard: async (selection) =>
-      inPages(selected('discard', selection), (filter) => store.discard(filter, PAGE)),
+      inPages(selected('discard', selection, names), (filter) => store.discard(filter, PAGE)),
   }
 }
 
+/** Returns the dead letters of a stored queue, or those of the outbox and of the local consumers. */
+export function deadLetterStoreOf(ports: ConnectedPorts, queue: string | undefined): DeadLetterStore {
+  const of = { statementTimeoutMs: STATEMENT_TIMEOUT_MS }
+  if (queue !== undefined) return ports.deadLetters({ ...of, queue })
+  return new JoinedDeadLetterStore(ports.deadLetters(of), ports.deadLetters({ ...of, local: true }))
+}
+
 /** Refuses an empty selection, which would select all dead letters by accident. */
-function selected(where: string, selection: DeadLetterSelection): DeadLetterFilter {
-  new OptionChecker(where, selection).known(...NAMES)
-  if (NAMES.every((name) => selection[name] === undefined)) {
+function selected(where: string, selection: DeadLetterSelection, names: readonly Name[]): DeadLetterFilter {
+  new OptionChecker(where, selection).known(...names)
+  if (names.every((name) => selection[name] === undefined)) {
+    const all = names.map((name) => `'${name}'`)
     throw new InvalidOptionError(
-      `${where}: no dead letters are selected. Pass 'ids', 'topic', 'type', 'key' or 'error'.`,
+      `${where}: no dead letters are selected. Pass ${all.slice(0, -1).join(', ')} or ${all.at(-1)}.`,
     )
   }
   return filterOf(where, selection)
@@ -154,6 +170,7 @@ function filterOf(where: string, selection: DeadLetterSelection): DeadLetterFilt
     topic: optionalText(check, 'topic', selection.topic, LIMITS.topicCharacters),
     type: optionalText(check, 'type', selection.type, LIMITS.typeCharacters),
     key: optionalText(check, 'key', selection.key, LIMITS.orderingKeyCharacters),
+    consumer: optionalText(check, 'consumer', selection.consumer, LIMITS.consumerCharacters),
     error: optionalText(check, 'error', selection.error, ERROR_CHARACTERS),
     after: undefined,
   }
@@ -172,7 +189,8 @@ function optionalText(
   return value === undefined ? undefined : check.text(name, { max })
 }
 
-function whoAmI(): string {
+/** The user and the host, for records of what an operator has done. */
+export function whoAmI(): string {
   let user = 'unknown'
   try {
     user = userInfo().username

@@ -98,8 +98,15 @@ export class NotInTransactionError extends TxboxError {
  * again. A handler that committed the transaction itself has committed its claim too.
  */
 export class TransactionAbortedError extends TxboxError {
-  constructor(message: string, options: { cause?: unknown } = {}) {
+  /**
+   * Whether some of what the transaction wrote may be committed: a statement ended it in the middle, and did not roll it back.
+   * Otherwise nothing of it is stored.
+   */
+  readonly mayHaveCommitted: boolean
+
+  constructor(message: string, options: { cause?: unknown; mayHaveCommitted?: boolean } = {}) {
     super('TXBOX_TRANSACTION_ABORTED', message, options)
+    this.mayHaveCommitted = options.mayHaveCommitted ?? false
   }
 }
 

@@ -20,7 +20,7 @@ export abstract class LifeCycle implements AsyncDisposable {
   readonly #name: string
   readonly #ended = Promise.withResolvers<void>()
 
-  constructor(name: 'Relay' | 'Consumer') {
+  constructor(name: 'Relay' | 'Consumer' | 'LocalConsumer') {
     this.#name = name
     this.stopped = this.#ended.promise
     // An 'error' event has reported the failure: a rejection that nobody handles must not end the process.
@@ -50,7 +50,8 @@ export abstract class LifeCycle implements AsyncDisposable {
   /** @throws {InvalidOptionError} after a `stop`. */
   protected refuseStopped(where: string): void {
     if (!this.isStopping) return
-    const text = `this ${this.#name.toLowerCase()} has been stopped. Create another with create${this.#name}.`
+    const kind = this.#name.replace(/(?<=[a-z])(?=[A-Z])/, ' ').toLowerCase()
+    const text = `this ${kind} has been stopped. Create another with create${this.#name}.`
     throw new InvalidOptionError(`${where}: ${text}`)
   }
 }

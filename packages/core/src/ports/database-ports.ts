@@ -11,6 +11,7 @@ import type { QueueSender, QueueStore } from './queue-store.ts'
 import type { RelayStore } from './relay-store.ts'
 import type { RowStore } from './row-store.ts'
 import type { Session } from './session.ts'
+import type { SubscriptionRemovalStore } from './subscription-removal.ts'
 import type { SubscriptionStore } from './subscription-store.ts'
 import type { Sleeper, WakeUps } from './wake-ups.ts'
 import type { VersionBufferStore } from './version-buffer-store.ts'
@@ -63,12 +64,15 @@ export interface ConnectedPorts extends DatabasePorts {
    *
    * BEGIN and the first statement may be sent together. If BEGIN is refused, the first statement must have no effect.
    *
+   * With `idleLimitMs`, the server rolls the transaction back when no statement was sent for so long, because the process is frozen
+   * or cut off. Only with roots that can set this limit without another round trip: those of pg, mysql2 and mariadb.
+   *
    * @throws {TransactionConflictError | TransactionAbortedError | DatabaseUnavailableError} when BEGIN or COMMIT fails.
    *   A COMMIT that failed, or whose answer was lost, is never reported as successful.
    */
   transact<R>(
     work: (tx: unknown, session: Session) => Promise<R>,
-    options: Readonly<TransactOptions>,
+    options: Readonly<TransactOptions & { idleLimitMs?: number | undefined }>,
   ): Promise<R>
   /**
    * Returns what was lost when `transact` rejected with this error: in a statement of the work, or in COMMIT. Asks the server on
@@ -82,16 +86,22 @@ export interface ConnectedPorts extends DatabasePorts {
    * Warns once if all parts on one pool together may need more than the pool opens.
    */
   useConnections?(part: string, connections: number): () => void
+  /** Returns how many connections the pool opens at most; `undefined` if it does not show that. */
+  maxConnections?(): number | undefined
   /**
    * Returns the store of a relay. A statement without an answer within `statementTimeoutMs` counts as failed, because a
    * connection may break unnoticed.
    */
   relay(options: { readonly statementTimeoutMs: number }): RelayStore
   /**
-   * Returns the store of the dead letters of the outbox, or with `queue` those of a stored queue. A statement without
-   * an answer within `statementTimeoutMs` counts as failed.
+   * Returns the store of the dead letters of the outbox, with `queue` those of a stored queue, or with `local` those of the
+   * local consumers. A statement without an answer within `statementTimeoutMs` counts as failed.
    */
-  deadLetters(options: { readonly statementTimeoutMs: number; readonly queue?: string }): DeadLetterStore
+  deadLetters(options: {
+    readonly statementTimeoutMs: number
+    readonly queue?: string
+    readonly local?: boolean
+  }): DeadLetterStore
   /**
    * Returns the store of the stored queues. A statement without an answer within `statementTimeoutMs` counts as failed,
    * and one of a receive without an `attempt`, which waits for no lock, within `receiveTimeoutMs`.
@@ -103,6 +113,7 @@ export interface ConnectedPorts extends DatabasePorts {
    */
   local?(options: { readonly statementTimeoutMs: number }): LocalStore
   subscriptions?(): SubscriptionStore
+  removals(): SubscriptionRemovalStore
   garbage(): GarbageStore
   inspection(): InspectionStore
   /** Listens for new messages. Absent when the database cannot notify, or has no connection to listen on. */

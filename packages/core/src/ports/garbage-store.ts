@@ -44,8 +44,16 @@ export interface GarbageStore {
    * batch covers one shard of one queue. Skips a shard that a receiver has locked.
    */
   removeHandled(limit: number, from: string | undefined): Promise<Removal | 'timed-out'>
+  /** Removes dead letters of local consumers that died more than `retentionMs` ago. */
+  removeLocalDeadLetters(
+    limit: number,
+    from: string | undefined,
+    retentionMs: number,
+  ): Promise<Removal | 'timed-out'>
   /** Removes records of redrives that are older than `retentionMs`, even if the messages still exist. */
   removeRedrives(limit: number, from: string | undefined, retentionMs: number): Promise<Removal | 'timed-out'>
+  /** Removes records of ended subscriptions that are older than `retentionMs`. */
+  removeRemovals(limit: number, from: string | undefined, retentionMs: number): Promise<Removal | 'timed-out'>
   /** Removes dead letters of version buffers that died more than `retentionMs` ago. Waiting messages and positions stay. */
   removeBufferedDeadLetters(
     limit: number,

@@ -23,6 +23,7 @@ export type {
   Lag,
   OldestDue,
   LeaseFigures,
+  LocalConsumerFigures,
   QueueFigures,
   StatusFigures,
   StuckKey,
@@ -69,6 +70,7 @@ export type {
   UserRow,
   VersionRange,
 } from './row-store.ts'
+export type { RemovalOptions, RemovalOutcome, SubscriptionRemovalStore } from './subscription-removal.ts'
 export type { Subscription, SubscriptionStore } from './subscription-store.ts'
 export type {
   ChainPosition,

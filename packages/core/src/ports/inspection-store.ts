@@ -26,21 +26,23 @@ export interface BoundedCount {
 
 /**
  * The message that has been due the longest without being delivered: published by a relay, or handled by a receiver of its
- * queue. Retries and uncounted waiting do not change how long a message has been due.
+ * queue or by its local consumer. Retries and uncounted waiting do not change how long a message has been due.
  */
 export interface OldestDue {
   /** The time since the message was stored, since its `deliverAt`, or since its last redrive, whichever is the latest. */
   readonly ageMs: number
   /** `'scheduled'`: a message whose `deliverAt` has come. */
-  readonly in: 'backlog' | 'parked' | 'scheduled' | 'queue'
+  readonly in: 'backlog' | 'parked' | 'scheduled' | 'queue' | 'local'
   readonly id: string
-  /** The topic; in a queue, the name of the queue. */
-  readonly topic: string
+  /** The topic; in a queue, the name of the queue. Absent if the message has only local consumers. */
+  readonly topic?: string
+  /** The local consumer that has not handled the message; absent if it is not a message of a local consumer. */
+  readonly consumer?: string
 }
 
 /** The state of all tables at one moment. */
 export interface StatusFigures {
-  /** Over backlog, parked and scheduled messages, and queues; `undefined` if no message is due. */
+  /** Over backlog, parked and scheduled messages, queues and local consumers; `undefined` if no message is due. */
   readonly oldestDue: OldestDue | undefined
   readonly backlog: BoundedCount
   /** The age of the oldest message in the backlog; `undefined` if the backlog is empty. */
@@ -80,11 +82,30 @@ export interface QueueFigures {
   readonly dead: BoundedCount
 }
 
+/** A local consumer that has rows or subscriptions. */
+export interface LocalConsumerFigures {
+  readonly name: string
+  /** The types that are registered for the consumer. Outboxes may have further subscriptions as options. */
+  readonly types: readonly string[]
+  /** The number of messages that have not been tried yet. */
+  readonly waiting: BoundedCount
+  /** The number of messages that wait for another attempt, for a handler of their type, or behind such a message of their key. */
+  readonly parked: BoundedCount
+  readonly scheduled: BoundedCount
+  readonly dead: BoundedCount
+  /** Some of the types of parked messages for which the consumer has no handler. */
+  readonly unhandled: readonly string[]
+  /** Whether a process runs the consumer now. */
+  readonly runsNow: boolean
+  readonly oldestDue: OldestDue | undefined
+}
+
 export interface CollectableFigures {
   /** Expired claims. */
   readonly inbox: BoundedCount
-  /** Dead letters of the outbox and of stored queues. */
+  /** Dead letters of the outbox, of stored queues and of local consumers. */
   readonly deadLetters: BoundedCount
+  /** Records of redrives, and of ended subscriptions. */
   readonly redrives: BoundedCount
   /** Dead letters of version buffers. */
   readonly bufferedDeadLetters: BoundedCount
@@ -104,7 +125,7 @@ export interface StuckKey {
   readonly waiting: BoundedCount
 }
 
-/** How far the relay is behind: the messages of the outbox that are due. */
+/** How far the relay is behind: the messages of the outbox that are due. Local consumers are not part of it. */
 export interface Lag {
   readonly backlog: BoundedCount
   /** The age of the oldest message in the backlog; `undefined` if the backlog is empty. */
@@ -156,6 +177,8 @@ export interface InspectionStore {
    * should be none. `examined` is the number of keys that were examined, by the first message of each key.
    */
   stuckKeys(limit: number): Promise<{ readonly keys: readonly StuckKey[]; readonly examined: BoundedCount }>
+  /** Returns at most `limit` local consumers that have messages, dead letters or subscriptions, ordered by name. */
+  localConsumers(limit: number): Promise<readonly LocalConsumerFigures[]>
   /** Returns at most `limit` blocked keys, those with the most waiting messages first. */
   blockingKeys(limit: number): Promise<readonly BlockingKey[]>
   /** Counts the keys that are blocked by a refused message. */

@@ -144,4 +144,6 @@ export interface LocalStore {
   note(lease: Lease, inFlight: string | undefined): Promise<boolean>
   /** See `RelayStore.survived`. */
   survived(lease: Lease): Promise<void>
+  /** Returns the number of messages of a consumer that wait or are due, in all shards, but at most `limit`. */
+  countDue(consumer: string, limit: number): Promise<number>
 }

@@ -1,3 +1,4 @@
+import { causeOf, withCause } from './causes-of-messages.ts'
 import { DeduplicatedMessages, refuseDeduplicationIds } from './deduplicated-messages.ts'
 import { deduplicationRules, type DeduplicationOptions, type SendHistory } from './deduplication.ts'
 import { encodeMessages, type SendingCall } from './encode-messages.ts'
@@ -34,7 +35,9 @@ export function createSender(
 
   return async (tx, message) => {
     const messages: readonly Sendable[] = Array.isArray(message) ? message : [message as Sendable]
-    const stored = encodeMessages(call, messages)
+    const encoded = encodeMessages(call, messages)
+    const cause = causeOf(tx)
+    const stored = cause === undefined ? encoded : encoded.map((each) => withCause(each, cause))
     check?.(stored)
     const identified = deduplicated?.identify(messages, stored)
     if (identified === undefined) refuseDeduplicationIds(call, messages)
@@ -42,6 +45,7 @@ export function createSender(
     let ids: readonly StoredId[] = stored.map(({ id }) => ({ id, duplicate: false }))
     if (identified !== undefined) ids = await deduplicated!.store(session, identified, append)
     else if (stored.length > 0) await append(session, stored)
+    cause?.stored?.()
     return Array.isArray(message) ? ids : ids[0]!
   }
 }

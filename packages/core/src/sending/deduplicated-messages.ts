@@ -13,6 +13,9 @@ import type { InboxStore } from '../ports/inbox-store.ts'
 import type { MessageToStore } from '../ports/outbox-store.ts'
 import type { Session } from '../ports/session.ts'
 
+/** No topic contains this character, so messages without a topic have a scope of their own. */
+const NO_TOPIC = '\0'
+
 /** A message whose headers contain its deduplication id, and the identity by which its send is compared. */
 export interface DeduplicatedSend {
   readonly stored: MessageToStore
@@ -38,8 +41,7 @@ export class DeduplicatedMessages {
   ): readonly DeduplicatedSend[] {
     return stored.map((message, index) => {
       refuseHeader(this.#history.where, message.headers)
-      // No topic is empty, so messages without a topic have a scope of their own.
-      const { topic = '', key, payload } = message
+      const { topic = NO_TOPIC, key, payload } = message
       const { deduplicationId } = messages[index]!
       const identity = sendIdentity(this.#history, this.#rules, { topic, key, deduplicationId }, payload)
       const headers = { ...message.headers, [DEDUPLICATION_HEADER]: identity.id }

@@ -38,6 +38,8 @@ export interface SendingCall {
   readonly where: 'publish' | 'send'
   /** The topic of all messages, if the messages themselves have none. */
   readonly topic?: string
+  /** Whether a message may have no topic, because local consumers may get it. @default false */
+  readonly topicOptional?: boolean
 }
 
 /**
@@ -80,7 +82,7 @@ class MessageEncoder {
     if (typeof given !== 'object' || given === null) throw this.#invalid('the message', 'an object', given)
     this.#refuseUnknown(given)
     const message = given as NewMessage
-    const topic = this.#call.topic ?? this.#text('topic', message.topic, LIMITS.topicCharacters)
+    const topic = this.#topic(message.topic)
     const key = this.#optionalText('key', message.key, LIMITS.orderingKeyCharacters)
     const contentType =
       this.#optionalText('contentType', message.contentType, LIMITS.contentTypeCharacters) ??
@@ -101,6 +103,14 @@ class MessageEncoder {
       ),
       deliverAt: this.#checkDeliverAt(message.deliverAt),
     }
+  }
+
+  #topic(given: unknown): string | undefined {
+    const { topic, topicOptional } = this.#call
+    if (topic !== undefined) return topic
+    return topicOptional === true
+      ? this.#optionalText('topic', given, LIMITS.topicCharacters)
+      : this.#text('topic', given, LIMITS.topicCharacters)
   }
 
   /** A misspelled field would be lost silently: a message with `deliverAfter` would be published at once. */

@@ -37,6 +37,8 @@ export const LOCK_NOT_AVAILABLE = 3572
 export const DUPLICATE_KEY = 1062
 
 export const TABLE_ACCESS_DENIED = 1142
+/** The user does not have a privilege that concerns the whole server. */
+export const PRIVILEGE_MISSING = 1227
 
 export const NO_SAVEPOINT = 1305
 

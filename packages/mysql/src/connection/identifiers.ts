@@ -8,8 +8,8 @@ import { nameOf } from '@txbox/core/internal'
 /** The migration files use this prefix. */
 export const DEFAULT_PREFIX = 'txbox_'
 
-/** MySQL allows names of 64 characters; txbox's longest table name after the prefix is 'collections'. */
-const PREFIX_CHARACTERS = 53
+/** MySQL allows names of 64 characters; txbox's longest table name after the prefix is 'subscriptions'. */
+const PREFIX_CHARACTERS = 51
 
 /**
  * The server stores names with at most three bytes per character: an emoji would silently become a question mark.
@@ -27,6 +27,10 @@ export interface Tables {
   readonly leases: string
   readonly parked: string
   readonly queue: string
+  readonly localOutbox: string
+  readonly localParked: string
+  readonly subscriptions: string
+  readonly removals: string
   readonly redrives: string
   readonly collections: string
   readonly versions: string
@@ -37,7 +41,7 @@ export interface Tables {
 /**
  * Returns the names of the tables with a prefix. Capitals, spaces and hyphens are allowed in the prefix.
  *
- * @throws {InvalidOptionError} when the prefix is empty, longer than 53 characters, or contains a character that no
+ * @throws {InvalidOptionError} when the prefix is empty, longer than 51 characters, or contains a character that no
  *   name can have.
  */
 export function tablesOf(where: string, prefix: unknown): Tables {
@@ -61,6 +65,10 @@ export function tablesOf(where: string, prefix: unknown): Tables {
     leases: quoted('leases'),
     parked: quoted('parked'),
     queue: quoted('queue'),
+    localOutbox: quoted('local_outbox'),
+    localParked: quoted('local_parked'),
+    subscriptions: quoted('subscriptions'),
+    removals: quoted('removals'),
     redrives: quoted('redrives'),
     collections: quoted('collections'),
     versions: quoted('versions'),

@@ -15,6 +15,7 @@ import {
   type ConnectionMonitor,
   type Resolved,
   type Resolver,
+  type Snapshot,
   type SqlResult,
 } from '@txbox/sql/transactions'
 import { columns } from './columns.ts'
@@ -167,11 +168,11 @@ export async function watch<R>(
     // This question is sent together with the one in the next line.
     const intact =
       driver.hidesState === true && isSentAtOnce(session as MysqlSession) ? snapshot?.isIntact() : undefined
-    if (snapshot === undefined || snapshot.doubtful || !isOpen()) await assertOpen(session)
+    if (snapshot === undefined || snapshot.doubtful || !isOpen()) await assertOpen(session, snapshot)
     // The claim was written in another transaction than the one that is open now.
-    if (snapshot?.replaced === true) throw ended(monitor)
+    if (snapshot?.replaced === true) throw ended(monitor, snapshot)
     const isKept = snapshot === undefined || (intact ?? snapshot.isIntact())
-    if (isKept !== true && !(await isKept)) throw ended(monitor)
+    if (isKept !== true && !(await isKept)) throw ended(monitor, snapshot)
     return result
   } finally {
     snapshot?.end()
@@ -260,7 +261,7 @@ function notOpen(): NotInTransactionError {
 }
 
 /** Checks the transaction after a handler has returned. */
-export async function assertOpen(session: Session): Promise<void> {
+export async function assertOpen(session: Session, snapshot?: Snapshot): Promise<void> {
   let cause: unknown
   try {
     await (session as MysqlSession).settled?.()
@@ -270,10 +271,14 @@ export async function assertOpen(session: Session): Promise<void> {
     // A conflict or an outage of the check itself says nothing about what the handler has done.
     if (isTxboxError(cause) && cause.retryable) throw cause
   }
-  throw ended((session as MysqlSession).monitor, cause)
+  throw ended((session as MysqlSession).monitor, snapshot, cause)
 }
 
-function ended(monitor: ConnectionMonitor | undefined, cause?: unknown): TransactionAbortedError {
+function ended(
+  monitor: ConnectionMonitor | undefined,
+  snapshot: Snapshot | undefined,
+  cause?: unknown,
+): TransactionAbortedError {
   const swallowed = monitor?.abortedBy
   return new TransactionAbortedError(
     'The handler returned although its transaction had ended, or the claim had been rolled back: an error rolled the ' +
@@ -281,6 +286,6 @@ function ended(monitor: ConnectionMonitor | undefined, cause?: unknown): Transac
       'savepoint from before the claim. Its effects do not commit together with the claim; what it wrote outside the ' +
       'transaction is committed already. Roll back; let errors of statements leave the handler, do not commit in it, and ' +
       `roll back to savepoints of its own only.${swallowedText(swallowed)}`,
-    { cause: swallowed ?? cause },
+    { cause: swallowed ?? cause, mayHaveCommitted: snapshot?.mayHaveCommitted ?? swallowed === undefined },
   )
 }

@@ -48,6 +48,16 @@ export function withoutRowLimit(text: string, engine: ServerTraits['engine']): s
     : withHints(text, () => UNLIMITED_HINTS)
 }
 
+/**
+ * Makes a write independent of the same settings, and of safe updates, with which MariaDB refuses a join with JSON_TABLE, which has
+ * no keys.
+ */
+export function withoutSafeUpdates(text: string, engine: ServerTraits['engine']): string {
+  return engine === 'mariadb'
+    ? `set statement sql_safe_updates = 0, ${UNLIMITED_SETTINGS} for ${text}`
+    : withHints(text, () => UNLIMITED_HINTS)
+}
+
 /** Like `withoutRowLimit`, for a SELECT that is sent before the engine is known: MySQL takes the prefix for a comment. */
 export function withoutRowLimitAnywhere(text: string): string {
   return `/*M! set statement ${UNLIMITED_SETTINGS} for */${withHints(text, () => UNLIMITED_HINTS)}`

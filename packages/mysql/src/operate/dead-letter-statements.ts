@@ -29,12 +29,16 @@ limit 1)`,
     firstOfKeys: unionAll,
 
     /** Makes messages due that would otherwise wait forever behind a message that was deleted. */
-    release: `
-update json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
-straight_join ${parked} as p force index (primary) on p.place = j.place
-set p.due_at = utc_timestamp(6)
-where p.due_at is null and p.dead_at is null`,
+    release: releaseOn(parked),
   } as const
+}
+
+function releaseOn(table: string): string {
+  return `
+update json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
+straight_join ${table} as p force index (primary) on p.place = j.place
+set p.due_at = utc_timestamp(6)
+where p.due_at is null and p.dead_at is null`
 }
 
 /**
@@ -63,6 +67,35 @@ where p.dead_at is null and p.order_key is not null`,
   } as const
 }
 
+/**
+ * The same statements on the table of the local consumers. There, each message has a consumer, whose handler may have locked
+ * it.
+ */
+export function localDeadLetterStatements(tables: Tables, engine: ServerTraits['engine']) {
+  const { localParked } = tables
+  return {
+    ...statementsOn(tables, engine, 'localParked'),
+
+    consumer: '\n  and d.consumer = ?',
+
+    /** Skips messages that a handler has in flight. */
+    lockParked: lockParked(localParked, NOT_DEAD, `${forUpdate(engine)} skip locked`, LOCAL),
+
+    /** The first remaining message of a key. Each key is a branch of `firstOfKeys`. */
+    firstOfKey: `
+(select cast(p.place as char) as place
+from ${localParked} as p force index (local_parked_order)
+where p.consumer = ? and p.shard = ? and p.order_key = ?
+order by p.place
+limit 1)`,
+
+    firstOfKeys: unionAll,
+
+    /** Makes messages due that would otherwise wait forever behind a message that was deleted. */
+    release: releaseOn(localParked),
+  } as const
+}
+
 const NOT_DEAD = 'd.dead_at is null and (d.deliver_at is null or d.attempts > 0)'
 const NOT_HANDLED = `${NOT_DEAD} and (d.due_at is null or d.due_at > ${EPOCH})`
 
@@ -73,7 +106,9 @@ function forUpdate(engine: ServerTraits['engine']): string {
 const MESSAGE = `cast(d.place as char) as place, cast(d.shard as char) as shard, cast(d.deliver_at is not null as char) as scheduled,
   ${['id', 'topic', 'type', 'key', 'content_type', 'correlation_id', 'error'].map(binary).join(', ')},
   cast(d.attempts as char) as attempts, ${microseconds('d.created_at')} as created_at`
-const WAITING = `${MESSAGE}, d.order_key as order_key, ${microseconds('d.due_at')} as due_at`
+const WAITING = `d.order_key as order_key, ${microseconds('d.due_at')} as due_at`
+/** The columns that only the table of the local consumers has. */
+const LOCAL = ', cast(d.consumer as binary) as consumer'
 
 function binary(column: string): string {
   return `cast(d.\`${column}\` as binary) as \`${column}\``
@@ -83,9 +118,9 @@ function microseconds(column: string): string {
   return `cast(timestampdiff(microsecond, '1970-01-01', ${column}) as char)`
 }
 
-function lockParked(table: string, condition: string, lock: string): string {
+function lockParked(table: string, condition: string, lock: string, more = ''): string {
   return `
-select ${WAITING}
+select ${MESSAGE}${more}, ${WAITING}
 from json_table(?, '$[*]' columns (place bigint unsigned path '$')) as j
 straight_join ${table} as d force index (primary) on d.place = j.place
 where ${condition}
@@ -93,19 +128,27 @@ order by d.place
 ${lock}`
 }
 
-/** The statements that both tables share. */
-function statementsOn(tables: Tables, engine: ServerTraits['engine'], table: 'parked' | 'queue') {
+/** The statements that all tables share. */
+function statementsOn(
+  tables: Tables,
+  engine: ServerTraits['engine'],
+  table: 'parked' | 'queue' | 'localParked',
+) {
   const { [table]: parked, redrives } = tables
   const isQueue = table === 'queue'
+  const isLocal = table === 'localParked'
+  const more = isLocal ? LOCAL : ''
   const last = (column: string): string => `(
-    select ${column} from ${redrives} as r where r.id = d.id order by r.redriven_at desc limit 1
+    select ${column} from ${redrives} as r
+    where r.id = d.id and r.consumer ${isLocal ? '= d.consumer' : 'is null'} order by r.redriven_at desc limit 1
   )`
-  const columns = `${MESSAGE}, ${microseconds('d.dead_at')} as dead_at,
+  const columns = `${MESSAGE}${more}, ${microseconds('d.dead_at')} as dead_at,
   ${microseconds(last('r.redriven_at'))} as redriven_at,
   ${last('cast(r.redriven_by as binary)')} as redriven_by`
   const notDead = isQueue ? NOT_HANDLED : NOT_DEAD
   const waits = `${notDead} and d.due_at > utc_timestamp(6)${isQueue ? ' and d.receipt is null' : ''}`
-  const ofId = isQueue ? 'd.id = ? and d.topic = ?' : 'd.id = ?'
+  const ofQueue = isQueue ? ' and d.topic = ?' : ''
+  const ofId = `d.id = ?${isLocal ? ' and d.consumer = coalesce(?, d.consumer)' : ofQueue}`
   const readOfId = (columns: string): string => `
 select ${columns}
 from ${parked} as d
@@ -123,7 +166,7 @@ limit ?`,
 
     newest: (conditions: readonly string[]) => `
 select ${columns}
-from ${parked} as d force index (${table}_dead)
+from ${parked} as d force index (${isLocal ? 'local_parked' : table}_dead)
 where d.dead_at is not null${conditions.join('')}
 order by d.dead_at desc
 limit ?`,
@@ -159,7 +202,7 @@ ${forUpdate(engine)}`,
 
     /** The result is in the order of the primary key. */
     listParked: (conditions: readonly string[]) => `
-select ${WAITING}
+select ${MESSAGE}${more}, ${WAITING}
 from ${parked} as d force index (primary)
 where ${notDead}${conditions.join('')}
 order by d.place
@@ -181,7 +224,7 @@ where ${waits}${conditions.join('')}
 order by d.place
 limit ?`,
 
-    lockRetried: lockParked(parked, waits, `${forUpdate(engine)} skip locked`),
+    lockRetried: lockParked(parked, waits, `${forUpdate(engine)} skip locked`, more),
 
     /** Only the message that is the first of its key has a time at which it is due. */
     retry: `
@@ -206,8 +249,8 @@ where p.dead_at is null${isQueue ? ' and p.order_key is null' : ''}`,
 
     /** Records the redrive, before the messages are put back. */
     record: `
-insert into ${redrives} (redriven_at, place, dead_at, attempts, id, topic, \`key\`, error, redriven_by)
-select utc_timestamp(6), p.place, p.dead_at, p.attempts, p.id, p.topic, p.\`key\`, p.error, ?
+insert into ${redrives} (redriven_at, place, dead_at, attempts, id, topic, \`key\`, error, redriven_by${isLocal ? ', consumer' : ''})
+select utc_timestamp(6), p.place, p.dead_at, p.attempts, p.id, ${isLocal ? "coalesce(p.topic, '')" : 'p.topic'}, p.\`key\`, p.error, ?${isLocal ? ', p.consumer' : ''}
 from json_table(?, '$[*]' columns (place bigint unsigned path '$[0]')) as j
 straight_join ${parked} as p force index (primary) on p.place = j.place`,
 

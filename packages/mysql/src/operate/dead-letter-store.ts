@@ -14,13 +14,19 @@ import {
 } from '@txbox/sql/stores'
 import type { Tables } from '../connection/identifiers.ts'
 import { columns, placeOf } from '../connection/columns.ts'
-import { deadLetterStatements, queueDeadLetterStatements } from './dead-letter-statements.ts'
+import {
+  deadLetterStatements,
+  localDeadLetterStatements,
+  queueDeadLetterStatements,
+} from './dead-letter-statements.ts'
 import { bytesOf, fill, json } from '../connection/literals.ts'
 import { runAlone, runTogether, type MysqlStatementRoot } from '../connection/run-alone.ts'
 import { byEngine, type ByEngine } from '../connection/server.ts'
 import type { Run } from '../connection/short-transaction.ts'
 
-type Sql = ReturnType<typeof deadLetterStatements | typeof queueDeadLetterStatements>
+type Sql = ReturnType<
+  typeof deadLetterStatements | typeof queueDeadLetterStatements | typeof localDeadLetterStatements
+>
 
 /**
  * The maximum number of keys in one statement: a key may have a thousand bytes, and a statement must fit into a packet.
@@ -38,14 +44,14 @@ interface Search {
   ) => string
 }
 
-/** @param queue the stored queue whose dead letters these are; `undefined` for the outbox. */
+/** @param of the stored queue whose dead letters these are, or whether they are those of the local consumers. */
 export function deadLetterStore(
   tables: Tables,
   source: MysqlStatementRoot,
-  queue: string | undefined,
+  { queue, local = false }: { readonly queue?: string; readonly local?: boolean },
 ): DeadLetterStore {
-  const statements: ByEngine<Sql> =
-    queue === undefined ? byEngine(deadLetterStatements, tables) : byEngine(queueDeadLetterStatements, tables)
+  const ofQueue = queue === undefined ? deadLetterStatements : queueDeadLetterStatements
+  const statements: ByEngine<Sql> = byEngine<Sql>(local ? localDeadLetterStatements : ofQueue, tables)
   const sqlOf = async (): Promise<Sql> => statements[(await source.server()).engine]
   return new SqlDeadLetterStore({
     read: columns,
@@ -62,8 +68,10 @@ export function deadLetterStore(
         return found
       })
     },
-    async ofId(call, doing, id, parked, limit) {
-      const values = [Buffer.from(id), ...(queue === undefined ? [] : [Buffer.from(queue)])]
+    async ofId(call, doing, id, parked, limit, consumer) {
+      const ofConsumer = consumer === undefined ? null : Buffer.from(consumer)
+      const within = queue === undefined ? [] : [Buffer.from(queue)]
+      const values = [Buffer.from(id), ...(local ? [ofConsumer] : within)]
       const text = (await sqlOf())[call]
       return (await runAlone(source, doing, text, [...values, parked ? 1 : 0, limit])).rows
     },
@@ -126,7 +134,7 @@ async function change(run: Run, sql: Sql, call: Changing, rows: readonly Row[], 
   for (let from = 0; from < keys.length; from += KEYS_AT_ONCE) {
     const branches = keys
       .slice(from, from + KEYS_AT_ONCE)
-      .map(({ shard, key }) => fill(sql.firstOfKey, [shard, key]))
+      .map(({ consumer, shard, key }) => fill(sql.firstOfKey, [...consumer, shard, key]))
     const { rows: first } = await run(sql.firstOfKeys(branches), [])
     if (first.length > 0) await run(sql.release, [placesOf(first)])
   }
@@ -141,7 +149,7 @@ function withinQueue(queue: string, filter: DeadLetterFilter): DeadLetterFilter 
 function chosen(
   sql: Sql,
   statement: (conditions: readonly string[]) => string,
-  { ids, topic, type, key, error, after }: DeadLetterFilter,
+  { ids, topic, type, key, consumer, error, after }: DeadLetterFilter,
   behind: Search['behind'],
 ): string {
   const bytes = (value: string): Buffer => Buffer.from(value)
@@ -151,6 +159,7 @@ function chosen(
     ...(topic === undefined ? [] : [fill(sql.topic, [bytes(topic)])]),
     ...(type === undefined ? [] : [fill(sql.type, [bytes(type)])]),
     ...(key === undefined ? [] : [fill(sql.key, [bytes(key)])]),
+    ...(consumer === undefined || !('consumer' in sql) ? [] : [fill(sql.consumer, [bytes(consumer)])]),
     ...(error === undefined ? [] : [fill(sql.error, [bytes(error)])]),
     ...(after === undefined ? [] : [behind(sql, after)]),
   ]
@@ -169,14 +178,22 @@ function placesOf(rows: readonly Row[]): string {
   return json(rows.map(placeOf))
 }
 
+interface BlockedKey {
+  /** The local consumer, if it is a key of one. */
+  readonly consumer: readonly Buffer[]
+  readonly shard: number
+  readonly key: Buffer
+}
+
 /** Returns each key that was blocked by one of the rows. */
-function keysOf(rows: readonly Row[]): readonly { readonly shard: number; readonly key: Buffer }[] {
-  const keys = new Map<string, { shard: number; key: Buffer }>()
+function keysOf(rows: readonly Row[]): readonly BlockedKey[] {
+  const keys = new Map<string, BlockedKey>()
   for (const row of rows) {
     if (row['order_key'] === null) continue
     const key = bytesOf(row['order_key'])
     const shard = columns.number(row, 'shard')
-    keys.set(`${shard}/${key.toString('latin1')}`, { shard, key })
+    const consumer = columns.has(row, 'consumer') ? [bytesOf(row['consumer'])] : []
+    keys.set(`${String(consumer)}/${shard}/${key.toString('latin1')}`, { consumer, shard, key })
   }
   return [...keys.values()]
 }
@@ -193,7 +210,8 @@ function firstOfEachKey(rows: readonly Row[]): string {
     .map(({ row, place }) => {
       const key = columns.optionalText(row, 'key')
       if (key === undefined || columns.flag(row, 'scheduled')) return `[${place},1]`
-      const name = `${columns.text(row, 'shard')}/${key}`
+      const consumer = columns.optionalText(row, 'consumer') ?? ''
+      const name = `${consumer}/${columns.text(row, 'shard')}/${key}`
       const first = !seen.has(name)
       seen.add(name)
       return `[${place},${first ? 1 : 0}]`

@@ -12,7 +12,7 @@ import type { ServerTraits } from '../connection/server.ts'
  * the row after the last matching one.
  */
 export function garbageStatements(
-  { inbox, parked, queue, redrives, waiting, collections }: Tables,
+  { inbox, parked, queue, localParked, redrives, removals, waiting, collections }: Tables,
   engine: ServerTraits['engine'],
 ) {
   /** MySQL refuses to lock the rows of JSON_TABLE; MariaDB has no OF. */
@@ -34,6 +34,10 @@ straight_join ${table} as p force index (primary) on p.place = ${name}.place`
 )) as ${name}
 straight_join ${redrives} as r force index (primary)
   on r.id = unhex(${name}.id) and r.redriven_at = cast(${name}.instant as datetime(6)) and r.place = ${name}.place`
+  const ended = (
+    name: string,
+  ): string => `json_table(?, '$[*]' columns (number bigint unsigned path '$')) as ${name}
+straight_join ${removals} as r force index (primary) on r.number = ${name}.number`
   const buffered = (name: string): string => `json_table(?, '$[*]' columns (
   consumer varchar(800) character set ascii path '$[0]', hexadecimal varchar(2040) character set ascii path '$[1]',
   version bigint path '$[2]'
@@ -98,6 +102,12 @@ from ${claims('locked')}`,
 
     removeQueueDeadLetters: removeLetters(queue),
 
+    findLocalDeadLetters: findLetters(localParked, 'local_parked_dead'),
+
+    lockLocalDeadLetters: lockLetters(localParked),
+
+    removeLocalDeadLetters: removeLetters(localParked),
+
     /** The first queue after a name that has messages. */
     nextQueue: `
 select hex(q.topic) as topic
@@ -131,6 +141,23 @@ ${locking('r')}`,
     removeRedrives: `
 delete r
 from ${records('locked')}`,
+
+    /** Finds records of ended subscriptions. The first value is the retention, in microseconds. */
+    findRemovals: `
+select cast(number as char) as number, cast(timestampdiff(microsecond, '1970-01-01', removed_at) as char) as instant
+from ${removals} force index (removals_removed_at)
+where removed_at <= utc_timestamp(6) - interval ? microsecond and removed_at >= ${from}
+order by removed_at
+limit ?`,
+
+    lockRemovals: `
+select cast(r.number as char) as number
+from ${ended('found')}
+${locking('r')}`,
+
+    removeRemovals: `
+delete r
+from ${ended('locked')}`,
 
     /**
      * Finds dead letters of version buffers; waiting messages stay. The first value is the retention, in microseconds.

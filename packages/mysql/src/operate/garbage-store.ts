@@ -17,7 +17,14 @@ type Sql = ReturnType<typeof garbageStatements>
  * like the call.
  */
 interface Removing {
-  readonly rows: 'ExpiredClaims' | 'DeadLetters' | 'QueueDeadLetters' | 'Redrives' | 'BufferedDeadLetters'
+  readonly rows:
+    | 'ExpiredClaims'
+    | 'DeadLetters'
+    | 'QueueDeadLetters'
+    | 'LocalDeadLetters'
+    | 'Redrives'
+    | 'Removals'
+    | 'BufferedDeadLetters'
   /** Whether the statement that locks also checks the age of the row. */
   readonly locksByAge: boolean
   /** The columns of the primary key. */
@@ -28,6 +35,8 @@ const REMOVING: Readonly<Record<RemovalByAge, Removing>> = {
   removeExpiredClaims: { rows: 'ExpiredClaims', locksByAge: false, key: ['consumer', 'key'] },
   removeDeadLetters: { rows: 'DeadLetters', locksByAge: true, key: ['place'] },
   removeQueueDeadLetters: { rows: 'QueueDeadLetters', locksByAge: true, key: ['place'] },
+  removeLocalDeadLetters: { rows: 'LocalDeadLetters', locksByAge: true, key: ['place'] },
+  removeRemovals: { rows: 'Removals', locksByAge: false, key: ['number'] },
   removeRedrives: { rows: 'Redrives', locksByAge: false, key: ['id', 'at', 'place'] },
   removeBufferedDeadLetters: {
     rows: 'BufferedDeadLetters',

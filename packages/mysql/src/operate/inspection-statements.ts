@@ -4,6 +4,12 @@ import type { Tables } from '../connection/identifiers.ts'
 import { literal } from '../connection/literals.ts'
 import { EPOCH } from '../queue/queue-receive-statements.ts'
 
+/** The tables whose engines and indexes are checked. */
+const OURS = [
+  ...['inbox', 'outbox', 'key_locks', 'leases', 'parked', 'queue', 'collections'],
+  ...['local_outbox', 'local_parked', 'subscriptions'],
+]
+
 /**
  * All statements of `txbox status` and `txbox doctor`. `?` is replaced by a value as a literal. Numbers are returned as
  * text.
@@ -16,14 +22,16 @@ export function inspectionStatements({
   leases,
   parked,
   queue,
+  localParked,
   redrives,
+  removals,
   waiting,
   collections,
 }: Tables) {
   const count = (rows: string): string =>
     `(select cast(count(*) as char) from (select 1 ${rows} limit ?) as counted)`
   const ours = (column: string): string =>
-    `${column} in (${['inbox', 'outbox', 'key_locks', 'leases', 'parked', 'queue', 'collections'].map((name) => literal(prefix + name)).join(', ')})`
+    `${column} in (${OURS.map((name) => literal(prefix + name)).join(', ')})`
   const ofQueue = `from ${queue} as q force index (queue_due) where q.topic = ?`
   const ofKey = `from ${queue} as q force index (queue_order) where q.topic = ? and q.shard = ? and q.order_key = ?`
   const firstDue = Array.from(
@@ -109,8 +117,8 @@ select
     collectable: `
 select
   ${count(`from ${inbox} where expires_at <= utc_timestamp(6)`)} as inbox,
-  ${count(`${older(parked, 'dead_at')} union all select 1 ${older(queue, 'dead_at')}`)} as dead_letters,
-  ${count(older(redrives, 'redriven_at'))} as redrives,
+  ${count([parked, queue, localParked].map((table) => older(table, 'dead_at')).join(' union all select 1 '))} as dead_letters,
+  ${count(`${older(redrives, 'redriven_at')} union all select 1 ${older(removals, 'removed_at')}`)} as redrives,
   ${count(older(waiting, 'dead_at'))} as buffered_dead_letters`,
 
     handled: `
@@ -188,8 +196,9 @@ select hex(name) as name, hex(owner) as owner, cast(term as char) as term,
   cast(timestampdiff(microsecond, utc_timestamp(6), expires_at) div 1000 as char) as remaining_ms
 from ${leases}
 where owner is not null
-  -- A relay that has vanished leaves the row by which the others knew it. That it has gone shows by the shards it held.
-  and (name not like 'relay/%' or expires_at > utc_timestamp(6))
+  -- A relay or a consumer that has vanished leaves the row by which the others knew it. That it has gone shows by the shards it
+  -- held.
+  and (name not like 'relay/%' and name not like 'local-member/%' or expires_at > utc_timestamp(6))
 order by name`,
 
     lastCollection: `
@@ -252,6 +261,9 @@ where table_schema = database() and data_type <> 'varbinary' and (
   table_name = ${literal(`${prefix}inbox`)} and column_name in ('consumer', 'key')
   or table_name = ${literal(`${prefix}leases`)} and column_name = 'name'
   or table_name = ${literal(`${prefix}queue`)} and column_name in ('topic', 'order_key')
+  or table_name = ${literal(`${prefix}local_outbox`)} and column_name = 'consumer'
+  or table_name = ${literal(`${prefix}local_parked`)} and column_name in ('consumer', 'order_key')
+  or table_name = ${literal(`${prefix}subscriptions`)} and column_name in ('type', 'consumer')
 )`,
 
     keyLocks: `
@@ -261,7 +273,9 @@ from ${keyLocks}`,
     triggers: `
 select trigger_name as name, event_object_table as owner
 from information_schema.triggers
-where event_object_schema = database() and event_object_table in (${literal(`${prefix}outbox`)}, ${literal(`${prefix}queue`)})`,
+where event_object_schema = database() and event_object_table in (
+  ${['outbox', 'queue', 'local_outbox'].map((name) => literal(prefix + name)).join(', ')}
+)`,
 
     /** Transactions that keep InnoDB from removing deleted rows, the oldest first. Needs the privilege PROCESS. */
     horizon: `

@@ -10,6 +10,7 @@ import { columns } from '../connection/columns.ts'
 import { errors } from '../connection/errors.ts'
 import type { Tables } from '../connection/identifiers.ts'
 import { inspectionStatements } from './inspection-statements.ts'
+import { localInspectionStatements } from './local-inspection-statements.ts'
 import { fill, microseconds, type Value } from '../connection/literals.ts'
 import { withoutRowLimitAnywhere } from '../connection/time-limit-statements.ts'
 import { checkRevision } from '../tables/schema-revision.ts'
@@ -21,11 +22,20 @@ const COUNTS = 5
 /** The number of counts in `queueFigures`. Each takes the queue and a limit as its values. */
 const QUEUE_COUNTS = 5
 
+/** The number of tables in which `nextLocal` looks for consumers. */
+const LOCAL_TABLES = 3
+
+/** The number of counts in `localFigures`. Each takes the consumer and a limit as its values. */
+const LOCAL_COUNTS = 4
+
+/** The number of tables whose dead letters `collectable` counts together. */
+const DEAD_LETTER_TABLES = 3
+
 /** How often the key occurs in `keyEnds`. */
 const KEY_PARTS = 3
 
 export function inspectionStore(tables: Tables, root: RootAdapter, db: unknown): InspectionStore {
-  const sql = inspectionStatements(tables)
+  const sql = { ...inspectionStatements(tables), ...localInspectionStatements(tables) }
   return new SqlInspectionStore<Value>({
     sql,
     read: columns,
@@ -39,11 +49,21 @@ export function inspectionStore(tables: Tables, root: RootAdapter, db: unknown):
       const counts = Array.from({ length: QUEUE_COUNTS }, () => [name, limit]).flat()
       return [...counts, ...Array.from({ length: SHARDS }, () => name)]
     },
+    consumerValue: (consumer) => ({ utf8: consumer }),
+    nextLocalValues: (consumer) => Array.from({ length: LOCAL_TABLES }, () => ({ utf8: consumer })),
+    localFiguresValues: (consumer, limit) =>
+      Array.from({ length: LOCAL_COUNTS }, () => [{ utf8: consumer }, limit]).flat(),
+    // The consumer occurs once for each shard of the waiting messages, and once for the parked ones.
+    oldestInLocalValues: (consumer) => Array.from({ length: SHARDS + 1 }, () => ({ utf8: consumer })),
     keyEndsValues: (queue, shard, key) =>
       Array.from({ length: KEY_PARTS }, () => [{ utf8: queue }, shard, { utf8: key }]).flat(),
     collectableValues(limit, retentionMs) {
       const retention = retentionMs === null ? null : microseconds(retentionMs)
-      return [limit, retention, retention, limit, retention, limit, retention, limit]
+      const [dead, records] = [
+        Array.from({ length: DEAD_LETTER_TABLES }, () => retention),
+        [retention, retention],
+      ]
+      return [limit, ...dead, limit, ...records, limit, retention, limit]
     },
     query: (text, values, timeoutMs) => root.query(db, unlimited(fill(text, values)), [], timeoutMs),
     checkRevision: (timeoutMs) => checkRevision((text) => root.query(db, text, [], timeoutMs), tables),

@@ -43,6 +43,15 @@ const INDEXES = [
   'queue.queue_dead',
   'queue.queue_id',
   'queue.queue_due_since',
+  'local_outbox.PRIMARY',
+  'local_parked.PRIMARY',
+  'local_parked.local_parked_due',
+  'local_parked.local_parked_order',
+  'local_parked.local_parked_unhandled',
+  'local_parked.local_parked_dead',
+  'local_parked.local_parked_id',
+  'local_parked.local_parked_due_since',
+  'subscriptions.PRIMARY',
 ]
 
 /** Checks tables of the right revision. */
@@ -151,7 +160,7 @@ async function order(run: Run, sql: Statements): Promise<Finding> {
   const found = await run(sql.triggers)
   const texts = found.map((row) => `trigger ${columns.text(row, 'name')} of ${columns.text(row, 'owner')}`)
   return listed('order', texts, {
-    fine: 'outbox and queue have no trigger',
+    fine: 'outboxes and queue have no trigger',
     verdict: 'problem',
     advice: 'Messages of one key may be published or received out of order. Drop the trigger.',
   })

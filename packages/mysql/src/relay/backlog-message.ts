@@ -93,6 +93,7 @@ function fieldsOf(value: unknown): readonly string[] {
   return /[\x80-\xfe]/.test(fields) ? split.map((field) => Buffer.from(field, 'latin1').toString()) : split
 }
 
-function optional(field: string): string | undefined {
+/** Returns an optional field, which begins with `=` if it is present. */
+export function optional(field: string): string | undefined {
   return field === '' ? undefined : field.slice(1)
 }

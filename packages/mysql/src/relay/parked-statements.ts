@@ -1,16 +1,46 @@
 /* MySQL and MariaDB take lists as JSON, and need a branch for each key; PostgreSQL takes arrays. */
 import type { Tables } from '../connection/identifiers.ts'
-import { instant, messageColumns, rowsTable, stampIn, unionAll, verdictsTable } from './relay-statements.ts'
+import {
+  instant,
+  messageColumns,
+  placeIn,
+  rowsTable,
+  stampIn,
+  unionAll,
+  verdictsTable,
+} from './relay-statements.ts'
+
+/** The column of `verdictsTable` that only the verdicts on messages of local consumers have. */
+export const UNHANDLED = "\n  unhandled tinyint path _utf8mb4'$.unhandled',"
 
 /** All statements on the table of parked messages that a relay runs. `?` is replaced by a value as a literal. */
 export function parkedStatements({ parked }: Tables) {
-  const columns = `${messageColumns('p', 'place')},
+  return parkedStatementsOn({ parked, name: 'parked', shard: ['shard'], topic: 'topic', isUnhandled: false })
+}
+
+interface Parked {
+  readonly parked: string
+  /** The beginning of the names of the indexes. */
+  readonly name: string
+  /** The columns that identify a shard. */
+  readonly shard: readonly string[]
+  readonly topic: 'topic' | 'optional topic'
+  /** Whether the table has the column `unhandled`. */
+  readonly isUnhandled: boolean
+}
+
+/** The statements on parked messages: those of the outbox, or those of local consumers. */
+export function parkedStatementsOn({ parked, name, shard, topic, isUnhandled }: Parked) {
+  const place = placeIn(shard)
+  const order = `${name}_order`
+  const ordered = (table: string): string => shard.map((column) => `${table}.${column}`).join(', ')
+  const columns = `${messageColumns('p', 'place', topic)},
   cast(p.attempts as char) as attempts, cast(p.order_key is not null as char) as ordered,
   cast(p.errors as binary) as errors`
-  const firstOf = (shard: string): string => `(
-    select f.place from ${parked} as f force index (parked_order)
-    where f.shard = ${shard} and f.order_key = p.order_key
-    order by f.shard, f.order_key, f.place
+  const firstOf = `(
+    select f.place from ${parked} as f force index (${order})
+    where ${place('f')} and f.order_key = p.order_key
+    order by ${ordered('f')}, f.order_key, f.place
     limit 1
   )`
   /** The rows of a list that are still parked. The text belongs behind FROM. */
@@ -27,10 +57,10 @@ where p.dead_at is null and ${stampIn('p')} = ${instant(`${list}.stamp`)}`
     due: `
 select cast(p.place as char) as place, p.order_key as order_key, cast(p.attempts as char) as attempts,
   cast(timestampdiff(microsecond, '1970-01-01', p.created_at) as char) as stamp,
-  cast(${firstOf('?')} as char) as first
-from ${parked} as p force index (parked_due)
-where p.shard = ? and p.due_at <= utc_timestamp(6) and p.dead_at is null
-  and (not p.suspect or ${firstOf('?')} <> p.place)
+  cast(${firstOf} as char) as first
+from ${parked} as p force index (${name}_due)
+where ${place('p')} and p.due_at <= utc_timestamp(6) and p.dead_at is null
+  and (not p.suspect or ${firstOf} <> p.place)
 order by p.due_at
 limit ?`,
 
@@ -51,8 +81,8 @@ from ${still('j')}`,
      */
     readOnward: `
 (select ${columns}, case when p.suspect or p.due_at > utc_timestamp(6) then '1' end as later
-from ${parked} as p force index (parked_order)
-where p.shard = ? and p.order_key = ? and p.place >= ?
+from ${parked} as p force index (${order})
+where ${place('p')} and p.order_key = ? and p.place >= ?
   and exists (
     select 1 from ${parked} as h force index (primary)
     where h.place = ? and ${stampIn('h')} = ${instant('?')}
@@ -65,9 +95,9 @@ limit ?)`,
     /** The suspect that has been due the longest, among the suspects that come first in their keys. */
     findSuspect: `
 select cast(p.place as char) as place, cast(timestampdiff(microsecond, '1970-01-01', p.created_at) as char) as stamp
-from ${parked} as p force index (parked_suspect)
-where p.shard = ? and p.suspect = 1 and p.due_at <= utc_timestamp(6) and p.dead_at is null
-  and (p.order_key is null or p.place = ${firstOf('?')})
+from ${parked} as p force index (${name}_suspect)
+where ${place('p')} and p.suspect = 1 and p.due_at <= utc_timestamp(6) and p.dead_at is null
+  and (p.order_key is null or p.place = ${firstOf})
 order by p.due_at
 limit 1`,
 
@@ -82,12 +112,12 @@ delete p
 from ${still('gone')}`,
 
     keep: `
-update ${verdictsTable('place')}
+update ${verdictsTable('place', isUnhandled ? UNHANDLED : '')}
 straight_join ${parked} as p force index (primary) on p.place = v.place
 set p.attempts = v.attempts,
   p.error = v.error,
   p.errors = ifnull(v.errors, p.errors),
-  p.suspect = v.suspect,
+  p.suspect = v.suspect,${isUnhandled ? '\n  p.unhandled = v.unhandled,' : ''}
   p.due_at = utc_timestamp(6) + interval v.retry_us microsecond,
   p.dead_at = case when v.dead then utc_timestamp(6) end,
   p.order_key = case when not v.dead then p.order_key end
@@ -101,9 +131,9 @@ from ${still('wanted')}`,
     /** The first message of a released key, and whether it waits. Each key is a branch of `nextOfAll`. */
     next: `
 (select cast(p.place as char) as place, cast(p.due_at is null as char) as waits
-from ${parked} as p force index (parked_order)
-where p.shard = ? and p.order_key = ?
-order by p.shard, p.order_key, p.place
+from ${parked} as p force index (${order})
+where ${place('p')} and p.order_key = ?
+order by ${ordered('p')}, p.order_key, p.place
 limit 1)`,
 
     nextOfAll: unionAll,
@@ -122,7 +152,7 @@ where p.due_at is null and p.dead_at is null`,
     unsuspected: `
 select cast(p.place as char) as place
 from ${parked} as p force index (primary)
-where p.place >= ? and p.place <= ? and p.shard = ? and p.dead_at is null and not p.suspect
+where p.place >= ? and p.place <= ? and ${place('p')} and p.dead_at is null and not p.suspect
   and (p.due_at is null or p.due_at <= utc_timestamp(6))`,
 
     /** Marks messages that the same transaction has found. */
@@ -141,10 +171,10 @@ where p.dead_at is null`,
 select k.order_key as order_key, cast(k.place as char) as place, cast(p.due_at is null as char) as waits
 from (
   select f.order_key as order_key, min(f.place) as place
-  from ${parked} as f force index (parked_order)
-  where f.shard = ? and f.order_key > ?
-  group by f.shard, f.order_key
-  order by f.shard, f.order_key
+  from ${parked} as f force index (${order})
+  where ${place('f')} and f.order_key > ?
+  group by ${ordered('f')}, f.order_key
+  order by ${ordered('f')}, f.order_key
   limit ?
 ) as k
 straight_join ${parked} as p force index (primary) on p.place = k.place

@@ -11,21 +11,14 @@ import type {
   OutboxSettlement,
   ShardWork,
 } from '@txbox/core/ports'
-import {
-  SETTLING,
-  inlineBytes,
-  leaseLost,
-  refused as refusalOf,
-  waiting,
-  withinBytes,
-  type Row,
-} from '@txbox/sql/stores'
-import { toMessages, toMessageRow, type MessageRow } from './backlog-message.ts'
+import { SETTLING, inlineBytes, leaseLost, refused as refusalOf, waiting, type Row } from '@txbox/sql/stores'
+import { toMessages, toMessageRow } from './backlog-message.ts'
 import type { Tables } from '../connection/identifiers.ts'
 import { columns } from '../connection/columns.ts'
 import { fill, type Value } from '../connection/literals.ts'
 import { RelayServer } from './relay-server.ts'
 import { RelaySettling, assertNone, fence } from './relay-settling.ts'
+import { fitting } from './parked-reads.ts'
 import { relayStatements } from './relay-statements.ts'
 import { rowOf } from './relay-verdicts.ts'
 import { runBounded, type MysqlStatementRoot } from '../connection/run-alone.ts'
@@ -122,9 +115,4 @@ export abstract class RelayOutbox {
   protected async query(text: string, values: readonly Value[]): Promise<readonly Row[]> {
     return (await runBounded(this.source, 'reading the outbox', text, values)).rows
   }
-}
-
-/** Returns the first messages whose payloads fit into the limit, and at least one. */
-export function fitting(stored: readonly MessageRow[], limits: ReadLimits): readonly MessageRow[] {
-  return withinBytes(stored, limits.bytes, ({ payloadBytes }) => payloadBytes)
 }

@@ -8,16 +8,17 @@ import {
   assertNone as assertNoneOf,
   deniedSettlement,
   leaseLost,
+  type Row,
   withStorableTexts,
-  type UnacceptedRow,
 } from '@txbox/sql/stores'
 import { columns } from '../connection/columns.ts'
 import { TABLE_ACCESS_DENIED, UNTRANSLATABLE, hasNumber } from '../connection/errors.ts'
 import { json, type Value } from '../connection/literals.ts'
-import { rowOf, verdictOf } from './relay-verdicts.ts'
+import { rowOf, verdictOf, type Verdict } from './relay-verdicts.ts'
 import { rowsByPacket } from '../connection/rows-by-packet.ts'
 import { runTogether, type MysqlStatementRoot } from '../connection/run-alone.ts'
 import type { Run } from '../connection/short-transaction.ts'
+import { shortTransactionStatements } from '../connection/short-transaction-statements.ts'
 
 /** The maximum size of a statement in bytes: sending a longer one would keep a transaction open for too long. */
 const PIECE_BYTES = 1_048_576
@@ -28,24 +29,38 @@ const BRACKETS = 2
 export class RelaySettling {
   readonly #source: MysqlStatementRoot
   readonly #holdOn: () => Promise<string>
+  readonly #locksLease: 'first' | 'last'
 
-  /** @param holdOn returns the statement that finds the lease, and keeps other relays from acquiring it. */
-  constructor(source: MysqlStatementRoot, holdOn: () => Promise<string>) {
+  /**
+   * @param holdOn returns the statement that finds the lease, and keeps other relays from acquiring it.
+   * @param locksLease when the lease is locked. `'last'`: the work locks rows that handlers of a previous owner may have locked, and
+   *   a lease that is locked meanwhile could not be renewed.
+   */
+  constructor(
+    source: MysqlStatementRoot,
+    holdOn: () => Promise<string>,
+    locksLease: 'first' | 'last' = 'first',
+  ) {
     this.#source = source
     this.#holdOn = holdOn
+    this.#locksLease = locksLease
   }
 
   /**
-   * Runs work in a transaction that first locks the lease.
+   * Runs work in a transaction that locks the lease.
    *
-   * @throws {LeaseLostError} when the lease has expired or has another term.
+   * @throws {LeaseLostError} when the lease has expired or has another term. Nothing was changed.
    */
   async settle<R>(lease: Lease, work: (run: Run) => Promise<R>): Promise<R> {
     const holdOn = await this.#holdOn()
+    const isHeld = async (run: Run): Promise<boolean> => (await run(holdOn, fence(lease))).rows.length > 0
     const done = await this.attempt(() =>
       runTogether(this.#source, SETTLING, async (run) => {
-        const { rows } = await run(holdOn, fence(lease))
-        return rows.length > 0 ? { result: await work(run) } : undefined
+        if (this.#locksLease === 'first') return (await isHeld(run)) ? { result: await work(run) } : undefined
+        const result = await work(run)
+        if (await isHeld(run)) return { result }
+        await run(shortTransactionStatements.rollback, [])
+        return undefined
       }),
     )
     if (done === undefined) throw leaseLost(lease)
@@ -55,7 +70,7 @@ export class RelaySettling {
   /** Runs a settlement with texts that the column may be unable to store unchanged. */
   async settleTexts<R>(
     lease: Lease,
-    verdicts: readonly UnacceptedRow[],
+    verdicts: readonly Verdict[],
     work: (run: Run, texts: readonly string[]) => Promise<R>,
   ): Promise<R> {
     // Text has twice its size in hexadecimal, escaped quotes need more space still, and a row has two texts.
@@ -78,14 +93,31 @@ export class RelaySettling {
     list: readonly string[],
     values: readonly Value[] = [],
   ): Promise<number> {
-    const { maxStatementBytes } = await this.#source.server()
-    // Text that is not plain is sent in hexadecimal.
-    const mostLength = Math.min(PIECE_BYTES, Math.floor((maxStatementBytes - text.length) / 2) - 1024)
     let affected = 0
-    for (const piece of rowsByPacket(list, BRACKETS, mostLength, textBytes)) {
+    for (const piece of await this.#pieces(text, list)) {
       affected += (await run(text, [json(piece), ...values])).affected
     }
     return affected
+  }
+
+  /** Like `inPieces`, for a query. */
+  async rowsInPieces(
+    run: Run,
+    text: string,
+    list: readonly string[],
+    values: readonly Value[] = [],
+  ): Promise<readonly Row[]> {
+    const rows: Row[] = []
+    for (const piece of await this.#pieces(text, list))
+      rows.push(...(await run(text, [json(piece), ...values])).rows)
+    return rows
+  }
+
+  async #pieces(text: string, list: readonly string[]): Promise<readonly (readonly string[])[]> {
+    const { maxStatementBytes } = await this.#source.server()
+    // Text that is not plain is sent in hexadecimal.
+    const mostLength = Math.min(PIECE_BYTES, Math.floor((maxStatementBytes - text.length) / 2) - 1024)
+    return rowsByPacket(list, BRACKETS, mostLength, textBytes)
   }
 
   async countOf(

@@ -6,37 +6,24 @@ import { STAMP_BOUNDS } from '@txbox/sql/stores'
 import type { Tables } from '../connection/identifiers.ts'
 import type { ServerTraits } from '../connection/server.ts'
 
+/** The condition on the lease `l` of the caller. */
+export const IS_HOLDER = 'l.name = ? and l.owner = ? and l.term = ? and l.expires_at > utc_timestamp(6)'
+
 /**
  * All statements on the outbox table that a relay runs. `?` is replaced by a value as a literal. Text is returned as
  * bytes, because the connection's character set would change it.
  */
 export function relayStatements({ outbox, leases, parked }: Tables, engine: ServerTraits['engine']) {
-  const isHolder = 'l.name = ? and l.owner = ? and l.term = ? and l.expires_at > utc_timestamp(6)'
-  const backlog = `from ${outbox} as o
-where o.shard = ?`
+  const { read, readPayload } = backlogStatements({
+    outbox,
+    parked,
+    order: 'parked_order',
+    place: placeIn(['shard']),
+    columns: messageColumns('o', 'seq'),
+  })
   return {
-    /**
-     * The oldest messages of a shard; payloads that are too large are only measured. A message is blocked by a parked
-     * message of its key. If the shard has parked messages with keys, this takes one lookup for each message.
-     */
-    read: `
-select ${messageColumns('o', 'seq')},
-  case
-    when exists (select 1 from ${parked} as b force index (parked_order) where b.shard = ? and b.order_key is not null)
-    then (
-      select '1' from ${parked} as p force index (parked_order)
-      where p.shard = ? and p.order_key = cast(o.\`key\` as binary)
-      limit 1
-    )
-  end as blocked
-${backlog}
-order by o.seq
-limit ?`,
-
-    /** Reads a payload that was only measured. Reads one at a time, because a row must fit into a packet. */
-    readPayload: `
-select o.payload as payload
-${backlog} and o.seq = ? and ${stampIn('o')} = ${instant('?')}`,
+    read: read(),
+    readPayload,
 
     /**
      * Deletes accepted messages in one statement that is its own transaction, fenced by the lease: reading the row of
@@ -52,7 +39,7 @@ delete o
 from ${leases} as l
 straight_join ${rowsTable('seq')} as accepted
 straight_join ${outbox} as o force index (primary) on o.shard = ? and o.seq = accepted.seq
-where ${isHolder} and ${stampIn('o')} = ${instant('accepted.stamp')}`,
+where ${IS_HOLDER} and ${stampIn('o')} = ${instant('accepted.stamp')}`,
 
     /**
      * Whether the lease is still held. If a settlement has deleted too few rows, this shows whether the lease was lost
@@ -61,7 +48,7 @@ where ${isHolder} and ${stampIn('o')} = ${instant('accepted.stamp')}`,
     isHeld: `
 select '1' as held
 from ${leases} as l
-where ${isHolder}`,
+where ${IS_HOLDER}`,
 
     remaining: `
 select cast(count(*) as char) as remaining
@@ -73,7 +60,7 @@ where ${stampIn('o')} = ${instant('wanted.stamp')}`,
     holdOn: `
 select '1' as held
 from ${leases} as l
-where ${isHolder}
+where ${IS_HOLDER}
 lock in share mode`,
 
     /**
@@ -113,7 +100,7 @@ where ${stampIn('o')} = ${instant('gone.stamp')}`,
      * the new server may use the same connection ids as the old one.
      */
     onServer: `
-(select cast(connection_id() as char) as shard, '0' as due, case when connection_id() not in (?) or ${SERVER_NAME[engine]} <> ? then ${SERVER[engine]} end as server)`,
+(select cast(connection_id() as char) as shard, '0' as due, ${serverIfNew(engine)} as server)`,
 
     work: unionAll,
 
@@ -121,7 +108,7 @@ where ${stampIn('o')} = ${instant('gone.stamp')}`,
     note: `
 update ${leases} as l
 set l.in_flight = ?
-where ${isHolder}`,
+where ${IS_HOLDER}`,
 
     /**
      * Removes the note and resets the count of crashes, once all messages that were in flight during a crash are
@@ -130,7 +117,53 @@ where ${isHolder}`,
     survived: `
 update ${leases} as l
 set l.crashes = 0, l.in_flight = null
-where ${isHolder}`,
+where ${IS_HOLDER}`,
+  } as const
+}
+
+interface Backlog {
+  readonly outbox: string
+  readonly parked: string
+  /** The hint for the optimizer behind the name of the outbox. @default none */
+  readonly hint?: string
+  /** The index of the parked messages by key. */
+  readonly order: string
+  readonly place: ReturnType<typeof placeIn>
+  readonly columns: string
+}
+
+/** Returns the condition that a row belongs to a shard, by the name of its table. `columns` identify the shard. */
+export function placeIn(columns: readonly string[]): (table: string) => string {
+  return (table) => columns.map((column) => `${table}.${column} = ?`).join(' and ')
+}
+
+/** The statements that read waiting messages: those of the outbox, or those of local consumers. */
+export function backlogStatements({ outbox, hint = '', parked, order, place, columns }: Backlog) {
+  const backlog = `from ${outbox} as o${hint}
+where ${place('o')}`
+  return {
+    /**
+     * The oldest messages of a shard; payloads that are too large are only measured. A message is blocked by a parked
+     * message of its key. If the shard has parked messages with keys, this takes one lookup for each message.
+     */
+    read: (condition = '') => `
+select ${columns},
+  case
+    when exists (select 1 from ${parked} as b force index (${order}) where ${place('b')} and b.order_key is not null)
+    then (
+      select '1' from ${parked} as p force index (${order})
+      where ${place('p')} and p.order_key = cast(o.\`key\` as binary)
+      limit 1
+    )
+  end as blocked
+${backlog}${condition}
+order by o.seq
+limit ?`,
+
+    /** Reads a payload that was only measured. Reads one at a time, because a row must fit into a packet. */
+    readPayload: `
+select o.payload as payload
+${backlog} and o.seq = ? and ${stampIn('o')} = ${instant('?')}`,
   } as const
 }
 
@@ -144,6 +177,11 @@ const SERVER = {
   mysql: serverText(SERVER_NAME.mysql, 'performance_schema'),
   mariadb: serverText(SERVER_NAME.mariadb, 'information_schema'),
 } as const
+
+/** The server, unless the connection and the server are known. The values are the known connections, and the known server. */
+export function serverIfNew(engine: ServerTraits['engine']): string {
+  return `case when connection_id() not in (?) or ${SERVER_NAME[engine]} <> ? then ${SERVER[engine]} end`
+}
 
 function serverText(name: string, schema: string): string {
   return `concat(${name}, '/', unix_timestamp() - (
@@ -164,14 +202,18 @@ export function unionAll(queries: readonly string[]): string {
  *
  * The payload is returned if it has at most `?` bytes.
  */
-export function messageColumns(table: string, number: 'seq' | 'place'): string {
+export function messageColumns(
+  table: string,
+  number: 'seq' | 'place',
+  topic: 'topic' | 'optional topic' = 'topic',
+): string {
   const text = (column: string): string => `${table}.\`${column}\``
   const optional = (column: string): string => `ifnull(concat(X'3D', ${text(column)}), X'')`
   const digits = (value: string): string => `cast(${value} as char character set ascii)`
   return `concat_ws(X'FF',
     ${digits(text(number))}, ${digits(`octet_length(${text('payload')})`)},
     ${digits(`timestampdiff(microsecond, '1970-01-01', ${text('created_at')})`)},
-    cast(${text('id')} as binary), ${text('topic')}, ${text('content_type')}, ${text('headers')},
+    cast(${text('id')} as binary), ${topic === 'topic' ? text('topic') : optional('topic')}, ${text('content_type')}, ${text('headers')},
     ${optional('key')}, ${optional('type')}, ${optional('correlation_id')}
   ) as fields,
   case when octet_length(${text('payload')}) <= ? then ${text('payload')} end as payload`
@@ -193,14 +235,14 @@ export function rowsTable(number: 'seq' | 'place'): string {
 }
 
 /** A JSON list of verdicts on messages, as a table; see `verdictOf`. */
-export function verdictsTable(number: 'seq' | 'place'): string {
+export function verdictsTable(number: 'seq' | 'place', more = ''): string {
   return `json_table(?, _utf8mb4'$[*]' columns (
   ${number} bigint unsigned path _utf8mb4'$.number',
   stamp bigint path _utf8mb4'$.stamp',
   attempts int unsigned path _utf8mb4'$.attempts',
   retry_us bigint unsigned path _utf8mb4'$.retry_us',
   dead tinyint path _utf8mb4'$.dead',
-  suspect tinyint path _utf8mb4'$.suspect',
+  suspect tinyint path _utf8mb4'$.suspect',${more}
   error mediumtext character set utf8mb4 path _utf8mb4'$.error',
   errors mediumtext character set utf8mb4 path _utf8mb4'$.errors'
 )) as v`

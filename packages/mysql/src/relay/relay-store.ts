@@ -3,27 +3,17 @@
  * settles in one statement, and takes lists as arrays.
  */
 import type { BacklogMessage, Lease, ParkedSettlement, ReadLimits, RelayStore } from '@txbox/core/ports'
-import {
-  dueMessages,
-  inlineBytes,
-  refused as refusalOf,
-  toStamp,
-  withoutLater,
-  type Row,
-} from '@txbox/sql/stores'
-import { toMessages, toMessageRow, type MessageRow } from './backlog-message.ts'
+import { refused as refusalOf, type Row } from '@txbox/sql/stores'
 import type { Tables } from '../connection/identifiers.ts'
 import { columns, placeOf } from '../connection/columns.ts'
-import { bytesOf, fill, json } from '../connection/literals.ts'
+import { bytesOf, fill } from '../connection/literals.ts'
 import { parkedStatements } from './parked-statements.ts'
-import { RelayOutbox, fitting } from './relay-outbox.ts'
-import { assertNone, fence } from './relay-settling.ts'
+import { MAX_BRANCHES, ParkedReads, rowNamedBy, type ParkedPlace } from './parked-reads.ts'
+import { RelayOutbox } from './relay-outbox.ts'
+import { LeaseNotes } from './lease-notes.ts'
+import { assertNone } from './relay-settling.ts'
 import { rowOf } from './relay-verdicts.ts'
-import { runBounded, type MysqlStatementRoot } from '../connection/run-alone.ts'
-import type { Run } from '../connection/short-transaction.ts'
-
-/** The maximum number of branches of a statement, one for each released key. */
-const MAX_BRANCHES = 100
+import type { MysqlStatementRoot } from '../connection/run-alone.ts'
 
 const HEAL_KEYS = 10_000
 
@@ -35,30 +25,22 @@ export class MysqlRelayStore extends RelayOutbox implements RelayStore {
   readonly #parked: ReturnType<typeof parkedStatements>
   /** The last examined key of each shard that has more keys. */
   readonly #healed = new Map<number, Buffer>()
+  readonly #reads: ParkedReads
+  readonly #notes: LeaseNotes
 
   constructor(tables: Tables, source: MysqlStatementRoot) {
     super(tables, source)
     this.#parked = parkedStatements(tables)
+    this.#reads = new ParkedReads(this.#parked, (text, values) => this.query(text, values))
+    this.#notes = new LeaseNotes(source, this.settling, () => this.sql())
   }
 
-  async readDue(lease: Lease, shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {
-    const { alone, onward } = await dueMessages(
-      columns,
-      () => this.query(this.#parked.due, [shard, shard, shard, limits.messages]),
-      (rows) => this.#follow(lease, rows),
-    )
-    const stored: MessageRow[] = []
-    if (alone.length > 0) stored.push(...(await this.#readAlone(alone, limits)))
-    const branches = onward.slice(0, MAX_BRANCHES)
-    if (branches.length > 0) stored.push(...(await this.#readOnward(shard, branches, limits)))
-    return this.#toParked(stored, shard, limits)
+  readDue(lease: Lease, shard: number, limits: ReadLimits): Promise<readonly BacklogMessage[]> {
+    return this.#reads.due(placeOfShard(shard), limits, (rows) => this.#follow(lease, rows))
   }
 
-  async readSuspect(shard: number, limits: ReadLimits): Promise<BacklogMessage | undefined> {
-    const found = await this.query(this.#parked.findSuspect, [shard, shard])
-    if (found.length === 0) return undefined
-    const [suspect] = await this.#toParked(await this.#readAlone(found, limits), shard, limits)
-    return suspect
+  readSuspect(shard: number, limits: ReadLimits): Promise<BacklogMessage | undefined> {
+    return this.#reads.suspect(placeOfShard(shard), limits)
   }
 
   async suspectParked(lease: Lease, shard: number, places: { from: bigint; to: bigint }): Promise<void> {
@@ -87,20 +69,12 @@ export class MysqlRelayStore extends RelayOutbox implements RelayStore {
     assertNone(kept, accepted.length, 'among the parked messages')
   }
 
-  async note(lease: Lease, inFlight: string | undefined): Promise<boolean> {
-    const { note, isHeld } = await this.sql()
-    const doing = 'recording messages in flight'
-    const run: Run = (text, given) => this.settling.attempt(() => runBounded(this.source, doing, text, given))
-    const { affected } = await run(note, [inFlight ?? null, ...fence(lease)])
-    // Some drivers count only rows that have changed, not all rows that were found.
-    return affected > 0 || (await run(isHeld, fence(lease))).rows.length > 0
+  note(lease: Lease, inFlight: string | undefined): Promise<boolean> {
+    return this.#notes.note(lease, inFlight)
   }
 
-  async survived(lease: Lease): Promise<void> {
-    const { survived } = await this.sql()
-    await this.settling.attempt(() =>
-      runBounded(this.source, 'resetting the crash count', survived, fence(lease)),
-    )
+  survived(lease: Lease): Promise<void> {
+    return this.#notes.survived(lease)
   }
 
   async healKeys(lease: Lease, shard: number): Promise<number> {
@@ -119,44 +93,8 @@ export class MysqlRelayStore extends RelayOutbox implements RelayStore {
     const following = rows.map((row) => rowOf(rowNamedBy(row)))
     await this.settling.settle(lease, (run) => this.settling.inPieces(run, this.#parked.follow, following))
   }
-
-  async #readAlone(rows: readonly Row[], limits: ReadLimits): Promise<readonly MessageRow[]> {
-    const values = [inlineBytes(limits), json(rows.map(rowNamedBy).map(rowOf))]
-    return (await this.query(this.#parked.readAlone, values)).map(toMessageRow)
-  }
-
-  /** Reads the next messages of each key, up to the first message that must wait longer. */
-  async #readOnward(
-    shard: number,
-    heads: readonly Row[],
-    limits: ReadLimits,
-  ): Promise<readonly MessageRow[]> {
-    const most = Math.ceil(limits.messages / heads.length)
-    const branches = heads.map((row) => {
-      const { seq, stamp } = rowNamedBy(row)
-      const key = bytesOf(row['order_key'])
-      return fill(this.#parked.readOnward, [inlineBytes(limits), shard, key, seq, seq, stamp, most])
-    })
-    const stored = (await this.query(this.#parked.readAllOnward(branches), [])).map(toMessageRow)
-    return withoutLater(
-      stored,
-      ({ key }) => key,
-      ({ row }) => columns.has(row, 'later'),
-    )
-  }
-
-  #toParked(
-    stored: readonly MessageRow[],
-    shard: number,
-    limits: ReadLimits,
-  ): Promise<readonly BacklogMessage[]> {
-    return toMessages(fitting(stored, limits), shard, async ({ seq, stamp }) => {
-      const [row] = await this.query(this.#parked.readPayload, [seq, stamp])
-      return row?.['payload']
-    })
-  }
 }
 
-function rowNamedBy(row: Row): { readonly seq: bigint; readonly stamp: number } {
-  return { seq: columns.bigint(row, 'place'), stamp: toStamp(columns.number(row, 'stamp')) }
+function placeOfShard(shard: number): ParkedPlace {
+  return { shard, values: [shard] }
 }

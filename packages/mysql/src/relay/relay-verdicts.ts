@@ -9,6 +9,12 @@ import { microseconds } from '../connection/literals.ts'
 /** A little less than the maximum size of a TEXT column. */
 export const MAX_ERROR_BYTES = 60_000
 
+/** What a settlement stores for a row. */
+export interface Verdict extends UnacceptedRow {
+  /** Only for messages of local consumers: whether the consumer has no handler for the type. */
+  readonly unhandled?: boolean
+}
+
 /** Returns a row of `rowsTable` as JSON. */
 export function rowOf({ seq, stamp }: Pick<BacklogRow, 'seq' | 'stamp'>): string {
   return `[${seq},${stamp}]`
@@ -21,13 +27,14 @@ export function rowOf({ seq, stamp }: Pick<BacklogRow, 'seq' | 'stamp'>): string
  * @param ascii whether the column can store only ASCII.
  * @param mostBytes the maximum size of each text, so that the row fits into a packet.
  */
-export function verdictOf(verdict: UnacceptedRow, ascii: boolean, mostBytes: number): string {
-  const { row, attempts, retryInMs, dead, error, errors, suspect } = verdict
+export function verdictOf(verdict: Verdict, ascii: boolean, mostBytes: number): string {
+  const { row, attempts, retryInMs, dead, error, errors, suspect, unhandled } = verdict
   const rest = {
     stamp: row.stamp,
     attempts,
     dead: dead ? 1 : 0,
     suspect: suspect ? 1 : 0,
+    ...(unhandled !== undefined && { unhandled: unhandled ? 1 : 0 }),
     ...(retryInMs !== undefined && { retry_us: microseconds(retryInMs) }),
     ...(error !== undefined && { error: storable(error, ascii, Math.min(mostBytes, MAX_ERROR_BYTES)) }),
     ...(errors !== undefined && { errors: storableJson(errors, ascii, mostBytes) }),

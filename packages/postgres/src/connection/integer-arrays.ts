@@ -38,6 +38,10 @@ export function rowsOf(rows: readonly BacklogRow[]): [numbers: string, stamps: s
   return [textArray(rows.map(({ seq }) => seq)), textStamps(rows.map(({ stamp }) => stamp))]
 }
 
+export function rowOf({ seq, stamp }: BacklogRow): [number: string, stamp: string] {
+  return [String(seq), textStamp(stamp)]
+}
+
 export function textRows(rows: readonly BacklogRow[], addresses: readonly number[]): ArraysOf<string> {
   const [numbers, stamps] = rowsOf(rows)
   const texts = addresses.map((address) => `"(${Math.floor(address / 0x1_0000)},${address % 0x1_0000})"`)

@@ -33,6 +33,8 @@ export interface PostgresSession extends Session, Resolved {
   readonly since: Snapshot | undefined
   /** Present as long as BEGIN has not been sent. */
   opening: Opening | undefined
+  /** Sends the last statement together with COMMIT. Absent if the library sends COMMIT by itself. */
+  readonly closeWith: Opening['closeWith']
 }
 
 /** Asks the server whether the rows that were written in the transaction still exist and are not committed. */
@@ -96,6 +98,7 @@ function sessionOn(
     isOpen,
     settled,
     opening,
+    closeWith: opening?.closeWith,
     monitor,
     since: monitor?.snapshot(),
   } as never
@@ -212,10 +215,11 @@ async function assertOpen(
   // Later statements of txbox may fail too.
   let swallowed: unknown
   let cause: unknown
+  let state: TransactionState | undefined
   try {
     // A statement that is still in flight may end the transaction. Therefore ask for the state first, and read the
     // snapshot after the answer.
-    const state = await asked
+    state = await asked
     swallowed = monitor?.abortedBy
     if (state === 'open' && isUndisturbed(snapshot)) return
     const isLost = state === 'none' || state === 'aborted' || snapshot?.ended === true
@@ -231,8 +235,19 @@ async function assertOpen(
       'written before it, the claim included, and what was written after it without a transaction is committed already, and ' +
       'a redelivery is a duplicate. Roll back. In the handler, let SQL errors leave the handler, do not commit, and roll ' +
       `back only to savepoints that the handler has set.${swallowedText(swallowed)}`,
-    { cause: swallowed ?? cause },
+    { cause: swallowed ?? cause, mayHaveCommitted: mayHaveCommitted(state, snapshot, cause) },
   )
+}
+
+/** An aborted transaction commits nothing, but an earlier one may have committed before it. */
+function mayHaveCommitted(
+  state: TransactionState | undefined,
+  snapshot: Snapshot | undefined,
+  cause: unknown,
+): boolean {
+  const isAborted = state === 'aborted' || cause !== undefined
+  if (isAborted && snapshot?.replaced !== true) return false
+  return snapshot?.mayHaveCommitted ?? true
 }
 
 /** If a connection cannot be monitored, only the server knows its state. */

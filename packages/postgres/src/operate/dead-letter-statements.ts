@@ -12,35 +12,40 @@ const COLUMNS = [
 
 /**
  * All statements on dead letters and parked messages that an operator runs. `schema` is quoted. In the table of the
- * stored queues, the topic is the name of the queue, and messages that are handled or in flight are not touched.
+ * stored queues, the topic is the name of the queue, and messages that are handled or in flight are not touched. In the
+ * table of the local consumers, each message has a consumer, whose handler may have locked it.
  */
-export function deadLetterStatements(schema: string, table: 'parked' | 'queue' = 'parked') {
+export function deadLetterStatements(schema: string, table: 'parked' | 'queue' | 'local_parked' = 'parked') {
   const parked = `${schema}.${table}`
   const isQueue = table === 'queue'
+  const isLocal = table === 'local_parked'
+  const named = (table: string): string =>
+    [...COLUMNS, ...(isLocal ? ['consumer'] : [])].map((column) => `${table}.${column}`).join(', ')
+  const ofConsumer = (row: string): string => (isLocal ? `${row}.consumer, ` : '')
   const milliseconds = (column: string): string =>
     `pg_catalog.floor(pg_catalog.date_part('epoch', ${column}) * 1000::double precision)::text`
-  const named = (table: string): string => COLUMNS.map((column) => `${table}.${column}`).join(', ')
-  const message = `d.place::text as place, d.id, d.topic, d.type, d.key, d.content_type, d.correlation_id, d.error,
+  const message = `d.place::text as place, d.id, d.topic,${isLocal ? ' d.consumer,' : ''} d.type, d.key, d.content_type, d.correlation_id, d.error,
   d.attempts::text as attempts, ${milliseconds('d.created_at')} as created_at`
   const letter = `${message},
   ${milliseconds('d.dead_at')} as dead_at, ${milliseconds('r.redriven_at')} as redriven_at, r.redriven_by`
   const waiting = `${message}, ${milliseconds('d.due_at')} as due_at`
   const lastRedrive = `left join lateral (
   select r.redriven_at, r.redriven_by from ${schema}.redrives as r
-  where r.id = d.id
+  where r.id = d.id and ${isLocal ? 'r.consumer = d.consumer' : 'r.consumer is null'}
   order by r.redriven_at desc
   limit 1
 ) as r on true`
   /**
    * `$1` to `$4` are ids, topic, type and key, and `$8` is a part of the error; null means any. The page begins after the id
-   * `$5` and the place `$6`. `$7` is the limit. For a stored queue, the topic is never null.
+   * `$5` and the place `$6`. `$7` is the limit. For a stored queue, the topic is never null; for local consumers, the last
+   * parameter is the consumer, or null.
    */
   const matching = `
   and ($1::text[] is null or p.id = any ($1::text[]))
   and ${isQueue ? 'p.topic = $2' : '($2::text is null or p.topic = $2)'}
   and ($3::text is null or p.type = $3)
   and ($4::text is null or p.key = $4)
-  and ($8::text is null or pg_catalog.strpos(p.error, $8) > 0)`
+  and ($8::text is null or pg_catalog.strpos(p.error, $8) > 0)${isLocal ? '\n  and ($9::text is null or p.consumer = $9)' : ''}`
   const dead = `where p.dead_at is not null${matching}
   and ($5::text is null or (p.id, p.place) > ($5, $6::bigint))
 order by p.id, p.place
@@ -57,7 +62,7 @@ limit $7`
 with chosen as materialized (
   select ${named('p')} from ${parked} as p
   ${notDead()}
-  for update
+  for update${isLocal ? ' skip locked' : ''}
 ), gone as (
   delete from ${parked} as p
   using chosen
@@ -68,12 +73,12 @@ with chosen as materialized (
   set due_at = pg_catalog.clock_timestamp()
   where p.due_at is null and p.dead_at is null and p.place = any (array(
     select next.place
-    from (select distinct c.shard, c.order_key from chosen as c where c.order_key is not null) as touched
+    from (select distinct ${ofConsumer('c')}c.shard, c.order_key from chosen as c where c.order_key is not null) as touched
     cross join lateral (
       select f.place from ${parked} as f
-      where f.order_key is not null and f.shard = touched.shard and f.order_key = touched.order_key
+      where f.order_key is not null and ${isLocal ? 'f.consumer = touched.consumer and ' : ''}f.shard = touched.shard and f.order_key = touched.order_key
         and f.place not in (select c.place from chosen as c)
-      order by f.shard, f.order_key, f.place
+      order by ${ofConsumer('f')}f.shard, f.order_key, f.place
       limit 1
     ) as next
   ))
@@ -104,8 +109,9 @@ select ${waiting}
 from chosen as d
 where d.place in (select handled.place from handled) or d.place in (select gone.place from gone)
 order by d.place`
-  // $4 is the queue.
-  const ofId = isQueue ? 'p.id = $1 and p.topic = $4' : 'p.id = $1'
+  // $4 is the queue, or a local consumer, or null for all of these.
+  const ofQueue = isQueue ? ' and p.topic = $4' : ''
+  const ofId = `p.id = $1${isLocal ? ' and ($4::text is null or p.consumer = $4)' : ofQueue}`
   const readOfId = (columns: string): string => `
 select ${columns}
 from ${parked} as p
@@ -143,7 +149,7 @@ with chosen as materialized (
   for update
 ), ranked as materialized (
   select c.place, case when c.deliver_at is null then c.key end as order_key,
-    pg_catalog.row_number() over (partition by c.shard, c.key, c.deliver_at is null order by c.place) as n
+    pg_catalog.row_number() over (partition by ${ofConsumer('c')}c.shard, c.key, c.deliver_at is null order by c.place) as n
   from chosen as c
 ), redriven as (
   update ${parked} as p
@@ -153,8 +159,8 @@ with chosen as materialized (
   where p.place = ranked.place and p.dead_at is not null
   returning p.place
 ), recorded as (
-  insert into ${schema}.redrives (place, dead_at, attempts, id, topic, key, error, redriven_by)
-  select c.place, c.dead_at, c.attempts, c.id, c.topic, c.key, c.error, $9
+  insert into ${schema}.redrives (place, dead_at, attempts, id, topic, key, error, redriven_by${isLocal ? ', consumer' : ''})
+  select c.place, c.dead_at, c.attempts, c.id, ${isLocal ? "coalesce(c.topic, '')" : 'c.topic'}, c.key, c.error, ${isLocal ? '$10, c.consumer' : '$9'}
   from chosen as c join redriven using (place)
 )
 select ${letter}

@@ -46,6 +46,8 @@ with removed as (
 
     removeQueueDeadLetters: removeOldest('queue', 'dead_at', retention, dead),
 
+    removeLocalDeadLetters: removeOldest('local_parked', 'dead_at', retention, dead),
+
     /** The first queue after $1 that has messages. */
     nextQueue: `
 select q.topic from ${queue} as q
@@ -67,6 +69,9 @@ limit 1`,
 
     /** $3 is the retention in milliseconds. */
     removeRedrives: removeOldest('redrives', 'redriven_at', retention),
+
+    /** Removes records of ended subscriptions. $3 is the retention in milliseconds. */
+    removeRemovals: removeOldest('removals', 'removed_at', retention),
 
     /** Removes dead letters of version buffers; waiting messages stay. $3 is the retention in milliseconds. */
     removeBufferedDeadLetters: removeOldest('waiting', 'dead_at', retention, dead),

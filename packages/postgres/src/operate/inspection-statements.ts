@@ -87,8 +87,8 @@ select
     collectable: `
 select
   ${count(`from ${schema}.inbox where expires_at <= pg_catalog.statement_timestamp()`)} as inbox,
-  ${count(`${older('parked', 'dead_at')} union all select ${older('queue', 'dead_at')}`)} as dead_letters,
-  ${count(older('redrives', 'redriven_at'))} as redrives,
+  ${count(['parked', 'queue', 'local_parked'].map((table) => older(table, 'dead_at')).join(' union all select '))} as dead_letters,
+  ${count(`${older('redrives', 'redriven_at')} union all select ${older('removals', 'removed_at')}`)} as redrives,
   ${count(older('waiting', 'dead_at'))} as buffered_dead_letters`,
 
     /** Counts rows of handled messages of a queue ($1), but at most $2. */
@@ -193,8 +193,9 @@ select (select pg_catalog.count(*) from (select ${ofKey} limit ${KEY_ENDS}) as c
 select name, owner, term::text as term, ${ms('expires_at - pg_catalog.clock_timestamp()')} as remaining_ms
 from ${schema}.leases
 where owner is not null
-  -- A relay that has vanished leaves the row by which the others knew it. That it has gone shows by the shards it held.
-  and (name not like 'relay/%' or expires_at > pg_catalog.clock_timestamp())
+  -- A relay or a consumer that has vanished leaves the row by which the others knew it. That it has gone shows by the shards it
+  -- held.
+  and (name not like 'relay/%' and name not like 'local-member/%' or expires_at > pg_catalog.clock_timestamp())
 order by name`,
 
     lastCollection: `
@@ -249,7 +250,9 @@ join pg_catalog.pg_class as c on c.oid = a.attrelid
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
 join pg_catalog.pg_collation as l on l.oid = a.attcollation
 where n.nspname = $1 and (c.relname, a.attname) in (
-    ('inbox', 'consumer'), ('inbox', 'key'), ('leases', 'name'), ('parked', 'order_key'), ('queue', 'topic'), ('queue', 'order_key')
+    ('inbox', 'consumer'), ('inbox', 'key'), ('leases', 'name'), ('parked', 'order_key'), ('queue', 'topic'), ('queue', 'order_key'),
+    ('local_outbox', 'consumer'), ('local_parked', 'consumer'), ('local_parked', 'order_key'), ('subscriptions', 'type'),
+    ('subscriptions', 'consumer')
   )
   and l.collname <> 'C'`,
 
@@ -260,13 +263,13 @@ where n.nspname = $1 and (c.relname, a.attname) in (
     order: `
 select 'sequence ' || s.sequencename::text || ' has cache ' || s.cache_size::text as found
 from pg_catalog.pg_sequences as s
-where s.schemaname = $1 and s.sequencename in ('outbox_seq', 'queue_place') and s.cache_size <> 1
+where s.schemaname = $1 and s.sequencename in ('outbox_seq', 'queue_place', 'local_outbox_seq') and s.cache_size <> 1
 union all
 select 'trigger ' || t.tgname::text || ' of ' || c.relname::text
 from pg_catalog.pg_trigger as t
 join pg_catalog.pg_class as c on c.oid = t.tgrelid
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
-where n.nspname = $1 and c.relname in ('outbox', 'queue') and not t.tgisinternal`,
+where n.nspname = $1 and c.relname in ('outbox', 'queue', 'local_outbox') and not t.tgisinternal`,
 
     /** Transactions and replication slots that keep vacuum from removing deleted rows, the oldest first. */
     horizon: `

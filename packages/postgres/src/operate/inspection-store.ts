@@ -8,11 +8,12 @@ import type { RootAdapter } from '@txbox/sql/transactions'
 import { columns } from '../connection/columns.ts'
 import { errors } from '../connection/errors.ts'
 import { inspectionStatements } from './inspection-statements.ts'
+import { localInspectionStatements } from './local-inspection-statements.ts'
 import { checkRevision } from '../tables/schema-revision.ts'
 import { serverFindings, tableFindings } from './server-findings.ts'
 
 export function inspectionStore(schema: string, root: RootAdapter, db: unknown): InspectionStore {
-  const sql = inspectionStatements(schema)
+  const sql = { ...inspectionStatements(schema), ...localInspectionStatements(schema) }
   return new SqlInspectionStore<unknown>({
     sql,
     read: columns,
@@ -22,6 +23,10 @@ export function inspectionStore(schema: string, root: RootAdapter, db: unknown):
     queueValue: (queue) => queue,
     hasQueueValues: (queue, locks) => [queue, locks],
     queueFiguresValues: (queue, limit) => [limit, queue],
+    consumerValue: (consumer) => consumer,
+    nextLocalValues: (consumer) => [consumer],
+    localFiguresValues: (consumer, limit) => [limit, consumer],
+    oldestInLocalValues: (consumer) => [consumer],
     keyEndsValues: (queue, shard, key) => [queue, shard, key],
     collectableValues: (limit, retentionMs) => [limit, retentionMs],
     query: (text, values, timeoutMs) => root.query(db, text, values, timeoutMs),

@@ -36,6 +36,14 @@ const INDEXES = [
   'queue_dead',
   'queue_dead_id',
   'queue_due_since',
+  'local_outbox_pkey',
+  'local_parked_pkey',
+  'local_parked_due',
+  'local_parked_order',
+  'local_parked_unhandled',
+  'local_parked_dead',
+  'local_parked_due_since',
+  'subscriptions_pkey',
 ]
 
 /** Checks tables of the right revision. `schema` is quoted. */
@@ -121,7 +129,7 @@ async function order(run: Run, sql: Statements, schema: string): Promise<Finding
   const found = await run(sql.order, [schema])
   const texts = found.map((row) => columns.text(row, 'found'))
   return listed('order', texts, {
-    fine: 'the sequences have no cache, outbox and queue have no trigger',
+    fine: 'the sequences have no cache, outboxes and queue have no trigger',
     verdict: 'problem',
     advice:
       'Messages of one key may be published or received out of order. Set the cache to 1, and drop the trigger.',

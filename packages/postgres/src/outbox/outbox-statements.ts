@@ -57,6 +57,83 @@ select ${MESSAGE_COLUMNS}
 from locked cross join ${messageArrays()} with ordinality as given (${MESSAGE_COLUMNS}, n)
 order by given.n`,
 
+    /**
+     * Stores one message ($1 to $9) once in `outbox` if it has a topic, and once for each local consumer: those given ($10), and
+     * with $11 those that are registered for its type. Returns a row, and stores nothing, if the message is for nobody and $12
+     * is true.
+     */
+    appendSubscribed: `
+with subscribers as materialized (
+  select given.consumer collate "C" as consumer from pg_catalog.unnest($10::text[]) as given (consumer)
+  union
+  select s.consumer from ${schema}.subscriptions as s where $11::boolean and s.type = $5::text
+), published as (
+  insert into ${outbox}
+  select $1::smallint, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text, $8::text, $9::bytea
+  where $3::text is not null
+), stored as (
+  insert into ${schema}.local_outbox (consumer, ${MESSAGE_COLUMNS})
+  select s.consumer, $1::smallint, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text, $8::text, $9::bytea
+  from subscribers as s
+  order by s.consumer
+)
+select $5::text as type
+where $12::boolean and $3::text is null and not exists (select from subscribers)`,
+
+    /**
+     * Like `appendSubscribed`, for many messages. The given subscribers are pairs of a message's number ($10) and a consumer
+     * ($11). $12 and $13 are the two switches, and $14 the times of scheduled messages, in milliseconds. If a message is for
+     * nobody, none is stored: the switches and the topics decide before the first row is inserted.
+     */
+    appendSubscribedBatch: `
+with messages as materialized (
+  select * from ${messageArrays(', pg_catalog.unnest($14::double precision[])')} with ordinality as given (${MESSAGE_COLUMNS}, at_ms, n)
+), subscribers as materialized (
+  select given.n, given.consumer collate "C" as consumer
+  from rows from (pg_catalog.unnest($10::bigint[]), pg_catalog.unnest($11::text[])) as given (n, consumer)
+  union
+  select m.n, s.consumer
+  from messages as m join ${schema}.subscriptions as s on s.type = m.type
+  where $12::boolean
+), unrouted as materialized (
+  select m.n, m.type
+  from messages as m
+  where $13::boolean and m.topic is null and not exists (select from subscribers as s where s.n = m.n)
+), published as (
+  insert into ${outbox}
+  select ${MESSAGE_COLUMNS}
+  from messages as m
+  where m.topic is not null and m.at_ms is null and not exists (select from unrouted)
+  order by m.n
+), scheduled as (
+  insert into ${schema}.parked (${MESSAGE_COLUMNS}, deliver_at, due_at)
+  select ${MESSAGE_COLUMNS}, instant.at, instant.at
+  from messages as m cross join lateral pg_catalog.to_timestamp(m.at_ms / 1000::double precision) as instant (at)
+  where m.topic is not null and m.at_ms is not null and not exists (select from unrouted)
+), stored as (
+  insert into ${schema}.local_outbox (consumer, ${MESSAGE_COLUMNS})
+  select s.consumer, ${MESSAGE_COLUMNS}
+  from messages as m join subscribers as s on s.n = m.n
+  where m.at_ms is null and not exists (select from unrouted)
+  order by m.n, s.consumer
+), stored_for_later as (
+  insert into ${schema}.local_parked (consumer, ${MESSAGE_COLUMNS}, deliver_at, due_at)
+  select s.consumer, ${MESSAGE_COLUMNS}, instant.at, instant.at
+  from messages as m join subscribers as s on s.n = m.n
+    cross join lateral pg_catalog.to_timestamp(m.at_ms / 1000::double precision) as instant (at)
+  where m.at_ms is not null and not exists (select from unrouted)
+)
+select u.type from unrouted as u order by u.n`,
+
+    /** Takes the locks ($1) until the transaction ends, in the order of their numbers, so that all calls lock in the same order. */
+    lockKeys: `
+select pg_catalog.count(pg_catalog.pg_advisory_xact_lock(number))
+from (select number from pg_catalog.unnest($1::bigint[]) as wanted (number) order by number) as in_order`,
+
+    /** The types to which registered consumers subscribe, at most $1. */
+    knownTypes: `
+select distinct s.type from ${schema}.subscriptions as s order by s.type limit $1`,
+
     /** Notifies when the transaction commits; PostgreSQL merges the notifications of a transaction. */
     notify: 'select pg_catalog.pg_notify($1, $2)',
 

@@ -3,10 +3,11 @@
  * transaction.
  */
 import type { Session } from '@txbox/core'
-import type { MessageToStore, OutboxStore } from '@txbox/core/ports'
+import type { MessageToStore, OutboxStore, Subscribers } from '@txbox/core/ports'
 import { storedValues } from '@txbox/sql/stores'
 import { outboxStatements } from './outbox-statements.ts'
-import { keyLocksOf } from '@txbox/core/internal'
+import { LISTED_TYPES, givenConsumers, keyLocksOf, unroutedError } from '@txbox/core/internal'
+import { columns } from '../connection/columns.ts'
 import { channelOf } from '../connection/identifiers.ts'
 import { execute } from '../connection/session.ts'
 
@@ -30,15 +31,71 @@ export class PostgresOutboxStore implements OutboxStore {
   async append(
     session: Session,
     messages: readonly MessageToStore[],
-    options?: { readonly notify?: boolean; readonly lockKeys?: boolean },
+    options?: {
+      readonly notify?: boolean
+      readonly lockKeys?: boolean
+      readonly subscribers?: Subscribers | undefined
+    },
   ): Promise<void> {
+    const { subscribers } = options ?? {}
+    if (subscribers !== undefined)
+      await this.#appendSubscribed(session, messages, subscribers, options?.lockKeys === true)
+    else await this.#append(session, messages, options?.lockKeys === true)
+    // Relays look at messages with a topic only.
+    const isForRelays = subscribers === undefined || messages.some(({ topic }) => topic !== undefined)
+    if (options?.notify === true && isForRelays) {
+      await execute(session, STORING, this.#sql.notify, [this.#channel, ''])
+    }
+  }
+
+  async #append(session: Session, messages: readonly MessageToStore[], lockKeys: boolean): Promise<void> {
     const scheduled = messages.filter(({ deliverAt }) => deliverAt !== undefined)
     const now =
       scheduled.length === 0 ? messages : messages.filter(({ deliverAt }) => deliverAt === undefined)
     // The INSERT comes first, so that a later call that is not awaited does not overtake this one.
-    if (now.length > 0) await this.#insert(session, now, options?.lockKeys === true)
+    if (now.length > 0) await this.#insert(session, now, lockKeys)
     if (scheduled.length > 0) await this.#schedule(session, scheduled)
-    if (options?.notify === true) await execute(session, STORING, this.#sql.notify, [this.#channel, ''])
+  }
+
+  async #appendSubscribed(
+    session: Session,
+    messages: readonly MessageToStore[],
+    subscribers: Subscribers,
+    lockKeys: boolean,
+  ): Promise<void> {
+    const locks = lockKeys ? keyLocksOf(messages, this.#schema).map(String) : []
+    // A statement of its own: the next one sees the subscriptions as they are after the wait.
+    if (locks.length > 0) await execute(session, STORING, this.#sql.lockKeys, [locks])
+    const switches = [subscribers.registered, subscribers.unrouted === 'refuse']
+    const rows = messages.map(storedValues)
+    const consumers = messages.map(({ type }) => givenConsumers(subscribers, type))
+    const [only] = messages
+    const { rows: unrouted } =
+      messages.length === 1 && only!.deliverAt === undefined
+        ? await execute(session, STORING, this.#sql.appendSubscribed, [
+            ...rows[0]!,
+            consumers[0]!,
+            ...switches,
+          ])
+        : await execute(session, STORING, this.#sql.appendSubscribedBatch, [
+            ...valuesByColumn(rows),
+            consumers.flatMap((list, index) => list.map(() => index + 1)),
+            consumers.flat(),
+            ...switches,
+            messages.map(({ deliverAt }) => deliverAt?.getTime() ?? null),
+          ])
+    if (unrouted.length === 0) return
+    const types = unrouted.map((row) => columns.optionalText(row, 'type'))
+    throw unroutedError(types, await this.#knownTypes(session, subscribers))
+  }
+
+  async #knownTypes(session: Session, { given, registered }: Subscribers): Promise<readonly string[]> {
+    const known = new Set(given.keys())
+    if (registered) {
+      const { rows } = await execute(session, STORING, this.#sql.knownTypes, [LISTED_TYPES + 1])
+      for (const row of rows) known.add(columns.text(row, 'type'))
+    }
+    return [...known].toSorted()
   }
 
   async #insert(session: Session, messages: readonly MessageToStore[], lockKeys: boolean): Promise<void> {

@@ -2,7 +2,7 @@
  * PostgreSQL finds and locks in one statement, and takes lists as arrays; MySQL and MariaDB find without a lock first, and
  * take lists as JSON.
  */
-import { messageColumns } from '../relay/relay-statements.ts'
+import { messageColumns } from '../relay/backlog-statements.ts'
 
 /**
  * The `due_at` of handled messages that are part of the order of a key. Such a row tells receivers to release the key:

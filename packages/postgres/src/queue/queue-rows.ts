@@ -7,7 +7,7 @@ import { decodeHeaders } from '@txbox/core/internal'
 import { isSuspect, type QueueCandidate, type Row } from '@txbox/sql/stores'
 import { stampOf, unescapeBytes } from '../relay/backlog-message.ts'
 import { columns } from '../connection/columns.ts'
-import { COMMON } from '../relay/relay-statements.ts'
+import { COMMON } from '../relay/backlog-statements.ts'
 
 /** Reads a row of `candidates`. */
 export function candidateOf(row: Row): QueueCandidate {

@@ -6,7 +6,7 @@ import type { BacklogMessage } from '@txbox/core/ports'
 import { decodeHeaders } from '@txbox/core/internal'
 import { toStamp, withinBytes, type Row } from '@txbox/sql/stores'
 import { columns } from '../connection/columns.ts'
-import { COMMON } from './relay-statements.ts'
+import { COMMON } from './backlog-statements.ts'
 
 /**
  * Converts rows to messages: as many as fit into the limit in bytes, and at least the first. Payloads that the read

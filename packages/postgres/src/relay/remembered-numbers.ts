@@ -3,7 +3,7 @@
  * each statement checks that the number comes from this server. On MySQL and MariaDB, each answer contains the name of
  * the server.
  */
-import { ANOTHER_SERVER } from './relay-statements.ts'
+import { ANOTHER_SERVER } from './backlog-statements.ts'
 
 /** How many times in a row a read may find that the server is another one. */
 const ATTEMPTS = 5
@@ -189,16 +189,17 @@ export class ScanStarts {
  * The server whose numbers are remembered. Statements that rely on a remembered number name this server, and fail on
  * any other: there is no time between checking and reading in which a server could be replaced.
  */
-export class RememberedNumbers {
-  readonly starts: ScanStarts
+export class RememberedServer {
   readonly #ask: () => Promise<Server>
+  readonly #forget: () => void
   #server: Server | undefined
   #asking: Promise<Server> | undefined
   #generation = 0
 
-  constructor(ask: () => Promise<Server>, openWriters: () => Promise<readonly OpenWriter[]>) {
+  /** @param forget discards all that is known about the numbers. */
+  constructor(ask: () => Promise<Server>, forget: () => void) {
     this.#ask = ask
-    this.starts = new ScanStarts(openWriters)
+    this.#forget = forget
   }
 
   /** Increases when the server turns out to be another one. */
@@ -229,7 +230,7 @@ export class RememberedNumbers {
   #becomes(server: Server | undefined): void {
     this.#server = server
     this.#generation++
-    this.starts.forget()
+    this.#forget()
   }
 
   #known(): Promise<Server> {
@@ -237,6 +238,17 @@ export class RememberedNumbers {
       .then((server) => (this.#server = server))
       .finally(() => (this.#asking = undefined))
     return this.#asking
+  }
+}
+
+/** The server, and where the scans of its shards begin. */
+export class RememberedNumbers extends RememberedServer {
+  readonly starts: ScanStarts
+
+  constructor(ask: () => Promise<Server>, openWriters: () => Promise<readonly OpenWriter[]>) {
+    const starts = new ScanStarts(openWriters)
+    super(ask, () => starts.forget())
+    this.starts = starts
   }
 }
 

@@ -9,6 +9,7 @@ import { GatheredWrites } from '../connection/gathered-writes.ts'
 import { reasonOf } from '../connection/reason-of.ts'
 import { restoredMessage, type RestoredMessage } from './retried-message.ts'
 import type { RetryQueues } from './retry-queues.ts'
+import { Settlements } from './settlements.ts'
 import { Subscription } from './subscription.ts'
 
 /** How long each step of closing may take. */
@@ -43,14 +44,10 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   readonly #model: ChannelModel
   readonly #channel: Channel
   readonly #how: ConsumingSettings<P>
-  readonly #writes: GatheredWrites
+  readonly #settlements: Settlements<P>
   readonly #waitsElsewhere: WaitsElsewhere
   /** The deliveries that `receive` has not returned yet. The broker sends no more deliveries than the prefetch. */
   readonly #buffer: BrokerDelivery<P>[] = []
-  /** The unsettled deliveries, in the order of their delivery tags. */
-  readonly #unsettled = new Set<BrokerDelivery<P>>()
-  /** The deliveries that were accepted in this turn of the event loop. */
-  #accepted: BrokerDelivery<P>[] = []
   #subscription: Subscription | undefined
   /** The deliveries that `close` returns as failed attempts. */
   readonly #countedReturns = new Set<BrokerDelivery<P>>()
@@ -58,15 +55,18 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   #isUnordered = false
   #hasReceived = false
   #wake = Promise.withResolvers<void>()
-  #failure: unknown
+  #failure: Error | undefined
   #isClosing = false
-  #answer: Promise<void> | undefined
 
   constructor(model: ChannelModel, channel: Channel, how: ConsumingSettings<P>) {
     this.#model = model
     this.#channel = channel
     this.#how = how
-    this.#writes = new GatheredWrites(model)
+    this.#settlements = new Settlements(channel, {
+      prefetch: how.prefetch,
+      writes: new GatheredWrites(model),
+      failed: (error) => this.#end(error),
+    })
     this.#waitsElsewhere = how.delaysFailed
       ? async (_raw, { counted }) => (counted ? 'requeue' : undefined)
       : async (raw, retry) => ((await how.retryQueues.add(raw, retry)) ? 'ack-unanswered' : undefined)
@@ -130,10 +130,10 @@ export class ConsumingChannel<P> implements OpenSource<P> {
    */
   async #giveBackAll(): Promise<void> {
     try {
-      this.#acknowledge()
+      this.#settlements.acknowledge()
       const nacks = this.#isUnordered || (this.#how.isShared && this.#how.nackKeepsPlace)
       await this.#subscription?.settled({ ends: nacks })
-      this.#acknowledge()
+      this.#settlements.acknowledge()
       if (nacks) {
         for (const delivery of this.#countedReturns) this.#channel.reject(delivery.raw, true)
         this.#channel.nackAll(true)
@@ -174,8 +174,9 @@ export class ConsumingChannel<P> implements OpenSource<P> {
       return
     }
     await this.#endSubscription()
-    if (this.#unsettled.has(delivery))
-      await this.#settle(delivery, isCounted ? 'requeue' : 'requeue-uncounted')
+    if (this.#settlements.isUnsettled(delivery)) {
+      await this.#settlements.settle(delivery, isCounted ? 'requeue' : 'requeue-uncounted')
+    }
   }
 
   #received(raw: ConsumeMessage | null): void {
@@ -196,7 +197,7 @@ export class ConsumingChannel<P> implements OpenSource<P> {
     })
     this.#isUnordered = delivery.key === undefined && (this.#isUnordered || !this.#hasReceived)
     this.#hasReceived = true
-    this.#unsettled.add(delivery)
+    this.#settlements.add(delivery)
     if (restored.restMs > 0) void this.#moveOn(delivery, restored)
     else this.#deliver(delivery)
   }
@@ -213,105 +214,39 @@ export class ConsumingChannel<P> implements OpenSource<P> {
   ): Promise<void> {
     if (!(await this.#how.retryQueues.add(raw, { delayMs: restMs, deliveries: earlierDeliveries }))) {
       // Too early is better than never.
-      if (this.#unsettled.has(delivery)) this.#deliver(delivery)
+      if (this.#settlements.isUnsettled(delivery)) this.#deliver(delivery)
       return
     }
-    if (this.#unsettled.has(delivery)) await this.#settle(delivery, 'ack-unanswered')
+    if (this.#settlements.isUnsettled(delivery)) await this.#settlements.settle(delivery, 'ack-unanswered')
   }
 
-  async #settle(delivery: BrokerDelivery<P>, how: Acknowledgement): Promise<void> {
+  #settle(delivery: BrokerDelivery<P>, how: Acknowledgement): Promise<void> {
     if (how === 'return' || how === 'return-uncounted') return this.#return(delivery, how === 'return')
-    this.#unsettled.delete(delivery)
-    try {
-      if (how === 'ack' || how === 'ack-unanswered') this.#accepted.push(delivery)
-      else if (how === 'requeue-uncounted') this.#channel.nack(delivery.raw, false, true)
-      else this.#channel.reject(delivery.raw, how === 'requeue')
-    } catch (error) {
-      // The client throws as soon as the channel has ended, which may be before it emits the event.
-      this.#end(error)
-      delivery.lose(this.#failure)
-      return
-    }
-    if (how === 'ack-unanswered') this.#acknowledgeSoon()
-    else await this.#answered(delivery)
+    return this.#settlements.settle(delivery, how)
   }
 
-  /**
-   * Waits until the broker has processed the settlements that were sent. The broker does not answer settlements, but it
-   * processes the commands of a channel in order, and answers a request that follows the settlements. The settlements of one
-   * turn of the event loop share a request.
-   */
-  async #answered(delivery: BrokerDelivery<P>): Promise<void> {
-    this.#answer ??= new Promise((resolve, reject) => {
-      setImmediate(() => {
-        this.#answer = undefined
-        // The client throws on a channel that has ended.
-        const answer = async (): Promise<unknown> => {
-          this.#acknowledge()
-          return this.#channel.prefetch(this.#how.prefetch)
-        }
-        answer().then(() => resolve(), reject)
-      })
-    })
-    try {
-      await this.#answer
-    } catch (error) {
-      this.#end(error)
-      // The broker may not have received the settlement.
-      delivery.lose(this.#failure)
-    }
-  }
-
-  /** Acknowledges at the end of this turn of the event loop. */
-  #acknowledgeSoon(): void {
-    if (this.#accepted.length > 1) return
-    setImmediate(() => {
-      try {
-        this.#acknowledge()
-      } catch (error) {
-        this.#end(error)
-      }
-    })
-  }
-
-  /**
-   * Sends the acknowledgements of this turn. Each acknowledgement is a write to the socket, so one acknowledgement covers all
-   * accepted deliveries before the oldest unsettled delivery. Later deliveries are acknowledged one by one.
-   */
-  #acknowledge(): void {
-    const accepted = this.#accepted
-    this.#accepted = []
-    if (accepted.length > 1) this.#writes.gather()
-    const [oldest] = this.#unsettled
-    const bound = oldest?.tag ?? Infinity
-    let last: BrokerDelivery<P> | undefined
-    for (const delivery of accepted) {
-      if (delivery.tag > bound) this.#channel.ack(delivery.raw)
-      else if (last === undefined || delivery.tag > last.tag) last = delivery
-    }
-    if (last !== undefined) this.#channel.ack(last.raw, true)
-  }
-
-  #end(cause: unknown): void {
-    if (this.#failure !== undefined) return
+  /** @returns the failure of the channel. */
+  #end(cause: unknown): Error {
+    if (this.#failure !== undefined) return this.#failure
     const why = cause === undefined || cause === null ? 'it was closed' : reasonOf(cause)
-    this.#failure = new BrokerUnavailableError(`The connection to ${this.#how.name} broke: ${why}.`, {
+    const failure = new BrokerUnavailableError(`The connection to ${this.#how.name} broke: ${why}.`, {
       cause,
     })
+    this.#failure = failure
     if (!this.#isClosing) for (const delivery of this.#buffer) this.#how.lost?.(delivery)
-    this.#lose(this.#failure)
+    this.#lose(failure)
     this.#how.publishing.close()
     this.#wake.resolve()
-    if (this.#isClosing) return
-    this.#how.failed(this.#failure)
+    if (this.#isClosing) return failure
+    this.#how.failed(failure)
     // If only the channel failed, the connection must be closed, too. Before the queue is subscribed, `consume` throws the
     // broker's reason, which an abort would hide.
     if (this.#subscription !== undefined) this.#how.lifetime.abort()
+    return failure
   }
 
   #lose(reason: unknown): void {
     this.#buffer.length = 0
-    for (const delivery of this.#unsettled) delivery.lose(reason)
-    this.#unsettled.clear()
+    this.#settlements.loseAll(reason)
   }
 }

@@ -4,7 +4,7 @@ import type { Poller, PollerSettings } from './poller.ts'
 /** The pauses after queries that failed. A stop waits for them, so they are short. */
 const FAILURE_PAUSES = exponentialBackoff({ minMs: 100, maxMs: 1000, attempts: 1000 })
 
-interface DrainSettings extends Pick<PollerSettings, 'keeper' | 'lanes' | 'empty' | 'signal' | 'onError'> {
+interface DrainSettings extends Pick<PollerSettings, 'leases' | 'lanes' | 'empty' | 'signal' | 'onError'> {
   readonly poller: Poller
   /** The interval of the queries for shards that another relay holds. */
   readonly pollMs: number
@@ -15,11 +15,11 @@ interface DrainSettings extends Pick<PollerSettings, 'keeper' | 'lanes' | 'empty
  * shard, by a query.
  */
 export async function drain(settings: DrainSettings): Promise<void> {
-  const { keeper, lanes, poller, empty, pollMs, signal } = settings
+  const { leases, lanes, poller, empty, pollMs, signal } = settings
   const since = performance.now()
   poller.drainBegan()
   try {
-    for (const held of keeper.idle()) lanes.add(held)
+    for (const held of leases.idle()) lanes.add(held)
     for (let failures = 0; !signal.aborted && empty.unseenSince(since).length > 0;) {
       const hasLooked = await lookAtOthers(settings, empty.unseenSince(since))
       failures = hasLooked ? 0 : failures + 1
@@ -33,10 +33,10 @@ export async function drain(settings: DrainSettings): Promise<void> {
 
 /** @returns `false` when the query has failed. */
 async function lookAtOthers(
-  { keeper, poller, onError }: DrainSettings,
+  { leases, poller, onError }: DrainSettings,
   shards: readonly number[],
 ): Promise<boolean> {
-  const others = shards.filter((shard) => !keeper.holds(shard))
+  const others = shards.filter((shard) => !leases.holds(shard))
   if (others.length === 0) return true
   try {
     await poller.look(others)

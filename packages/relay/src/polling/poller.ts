@@ -1,10 +1,7 @@
 import { exponentialBackoff } from '@txbox/core'
 import type { RelayStore } from '@txbox/core/ports'
-import { pause } from '@txbox/core/internal'
-import type { HeldShard } from '../leases/held-shard.ts'
-import type { LeaseKeeper } from '../leases/lease-keeper.ts'
+import { pause, type HeldShard, type LeaseGroup, type PollPace } from '@txbox/core/internal'
 import type { EmptyShards } from './empty-shards.ts'
-import type { PollPace } from './poll-pace.ts'
 
 const DATABASE_PAUSES = exponentialBackoff({ minMs: 100, maxMs: 5000, attempts: 1000 })
 
@@ -31,7 +28,7 @@ export interface ShardLanes {
 
 export interface PollerSettings {
   readonly store: RelayStore
-  readonly keeper: LeaseKeeper
+  readonly leases: LeaseGroup
   readonly lanes: ShardLanes
   readonly empty: EmptyShards
   readonly pace: PollPace
@@ -109,12 +106,12 @@ export class Poller {
    * @returns the shards that have messages to publish, with whether parked messages are due.
    */
   async look(shards: readonly number[]): Promise<ReadonlyMap<number, boolean>> {
-    const { store, keeper, lanes, empty } = this.#settings
+    const { store, leases, lanes, empty } = this.#settings
     const startedAt = performance.now()
     const found = new Map((await store.work(shards)).map(({ shard, due }) => [shard, due]))
     lanes.noticeServer()
     empty.seen(
-      shards.filter((shard) => !found.has(shard) && !keeper.isAtWork(shard)),
+      shards.filter((shard) => !found.has(shard) && !leases.isAtWork(shard)),
       startedAt,
     )
     return found
@@ -126,8 +123,8 @@ export class Poller {
   }
 
   async #poll(): Promise<void> {
-    const { keeper, lanes } = this.#settings
-    const idle = keeper.idle()
+    const { leases, lanes } = this.#settings
+    const idle = leases.idle()
     if (idle.length === 0) return
     const startedAt = performance.now()
     const found = await this.look(idle.map(({ shard }) => shard))

@@ -1,7 +1,7 @@
 import { LeaseLostError } from '@txbox/core'
 import type { BacklogMessage, ReadLimits, RelayStore, OutboxSettlement } from '@txbox/core/ports'
+import type { HeldShard } from '@txbox/core/internal'
 import type { BatchKind } from './in-flight-batch.ts'
-import type { HeldShard } from '../leases/held-shard.ts'
 
 /** The numbers in flight in each table, as the lowest and the highest. */
 type Noted = Readonly<Partial<Record<'outbox' | 'parked', readonly [from: string, to: string]>>>

@@ -1,7 +1,6 @@
 import { PublishTimeoutError, type OutboxMessage, type PublishResult, type Publisher } from '@txbox/core'
 import type { BacklogMessage } from '@txbox/core/ports'
-import { jsonOf, oneLine, textOf, type EventListeners } from '@txbox/core/internal'
-import type { HeldShard } from '../leases/held-shard.ts'
+import { jsonOf, oneLine, textOf, type EventListeners, type HeldShard } from '@txbox/core/internal'
 import type { RelayEvents } from '../options/relay.ts'
 import { EarlyAnswers, PublishQueue, checkResults } from './key-order.ts'
 import type { SuspectLane } from './suspect-lane.ts'

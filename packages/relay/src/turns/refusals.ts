@@ -1,6 +1,6 @@
 import { exponentialBackoff, type RetryPolicy } from '@txbox/core'
 import type { BacklogMessage, Refusal } from '@txbox/core/ports'
-import { oneLine, reasonOf, usablePause, type EventListeners } from '@txbox/core/internal'
+import { oneLine, usablePause, withError, type EventListeners } from '@txbox/core/internal'
 import type { Rejection } from './in-flight-batch.ts'
 import type { RelayEvents } from '../options/relay.ts'
 
@@ -10,10 +10,6 @@ const FALLBACK = exponentialBackoff()
 const LONGEST_PAUSE_MS = 86_400_000
 /** How long a message waits if its destination is unavailable, unless the publisher sets the time. */
 const UNCOUNTED_PAUSE_MS = 30_000
-
-/** The limits on the stored texts of a message's errors: the last error, and a shorter form of the last few. */
-const ERROR_CHARACTERS = 2000
-const HISTORY = { errors: 10, characters: 500 } as const
 
 const CRASHED = 'The relay died, or was cut off, while it published this message.'
 
@@ -115,27 +111,12 @@ function refusedFor(
   message: BacklogMessage,
   { attempts, error, retryInMs }: { attempts: number; error: unknown; retryInMs: number | undefined },
 ): Refused {
-  const text = reasonOf(error, ERROR_CHARACTERS)
-  const errors = withError(message.errors, {
-    at: new Date().toISOString(),
-    attempt: attempts,
-    error: text.slice(0, HISTORY.characters).toWellFormed(),
-  })
+  const stored = withError(message.errors, error, attempts)
   return {
     message,
     error,
-    refusal: { row: message, attempts, error: text, errors, retryInMs, suspect: false },
+    refusal: { row: message, attempts, ...stored, retryInMs, suspect: false },
   }
-}
-
-function withError(stored: string | undefined, error: object): string {
-  let list: unknown
-  try {
-    list = JSON.parse(stored ?? '[]')
-  } catch {
-    // The row was written by hand: the list begins again.
-  }
-  return JSON.stringify([...(Array.isArray(list) ? list : []), error].slice(-HISTORY.errors))
 }
 
 /** A wrong pause must not keep accepted messages from being settled: the default policy decides in its place. */

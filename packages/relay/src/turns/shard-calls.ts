@@ -1,6 +1,5 @@
 import type { BacklogMessage } from '@txbox/core/ports'
-import { within } from '@txbox/core/internal'
-import type { HeldShard } from '../leases/held-shard.ts'
+import { within, type HeldShard } from '@txbox/core/internal'
 import type { CrashWatch } from './crash-watch.ts'
 import { GrowingPause } from './growing-pause.ts'
 import { InFlightBatch, type BatchKind } from './in-flight-batch.ts'

@@ -1,7 +1,6 @@
 import { isTxboxError } from '@txbox/core'
 import type { BacklogMessage, ParkedSettlement } from '@txbox/core/ports'
-import { isFullDisk, readOnlyPart } from '@txbox/core/internal'
-import type { HeldShard } from '../leases/held-shard.ts'
+import { isFullDisk, readOnlyPart, type HeldShard } from '@txbox/core/internal'
 import type { InFlightBatch } from './in-flight-batch.ts'
 import { parkedSettlement } from './parked-settlement.ts'
 import { behindRefused, giveUp, refuse, reportRefused, suspected, type Refused } from './refusals.ts'

@@ -1,6 +1,5 @@
 import type { ReadLimits } from '@txbox/core/ports'
-import { pause, unlessAborted } from '@txbox/core/internal'
-import type { HeldShard } from '../leases/held-shard.ts'
+import { pause, unlessAborted, type HeldShard } from '@txbox/core/internal'
 import { CrashWatch } from './crash-watch.ts'
 import type { InFlightBatch } from './in-flight-batch.ts'
 import { giveUpSuspect, suspected } from './refusals.ts'

@@ -1,6 +1,5 @@
 import { isTxboxError, type Publisher } from '@txbox/core'
-import { SHARDS } from '@txbox/core/internal'
-import type { HeldShard } from '../leases/held-shard.ts'
+import { SHARDS, type HeldShard } from '@txbox/core/internal'
 import type { PollerSettings, ShardLanes } from '../polling/poller.ts'
 import { GrowingPause } from './growing-pause.ts'
 import type { ShardTurns } from './shard-turns.ts'
@@ -15,7 +14,7 @@ const LANES = { none: 4, 'per-key': SHARDS } as const
 /** The longest pause of a shard while the database cannot be reached. */
 const MAX_DATABASE_PAUSE_MS = 5000
 
-interface LaneSettings extends Pick<PollerSettings, 'store' | 'keeper' | 'empty' | 'pace' | 'onError'> {
+interface LaneSettings extends Pick<PollerSettings, 'store' | 'leases' | 'empty' | 'pace' | 'onError'> {
   readonly ordering: Publisher['ordering']
 }
 
@@ -119,17 +118,17 @@ export class TurnLanes implements ShardLanes {
 
   /** When the relay stops, after {@link run}: waits for the calls in flight and settles their results. */
   async finish(): Promise<void> {
-    const { keeper, onError } = this.#settings
+    const { leases, onError } = this.#settings
     await Promise.all(
       [...this.#shards].map(async ([held, turns]) => {
         await turns.finish(onError).catch(onError)
-        await keeper.rest(held)
+        await leases.rest(held)
       }),
     )
   }
 
   async #lane(): Promise<void> {
-    const { keeper, pace } = this.#settings
+    const { leases, pace } = this.#settings
     for (;;) {
       const held = await this.#next()
       if (held === undefined) return
@@ -137,7 +136,7 @@ export class TurnLanes implements ShardLanes {
       const hasMore = await this.#turn(held)
       held.endTurn()
       const isAgain = this.#again.delete(held)
-      await keeper.rest(held)
+      await leases.rest(held)
       if (hasMore || isAgain) this.add(held)
       // The poller has passed over the shard, and its last read may have been too early.
       else pace.wakeIfNewsSince(startedAt)
@@ -179,7 +178,7 @@ export class TurnLanes implements ShardLanes {
   }
 
   #turnFailed(held: HeldShard, failures: GrowingPause, error: unknown): void {
-    if (isTxboxError(error) && error.code === 'TXBOX_LEASE_LOST') return this.#settings.keeper.taken(held)
+    if (isTxboxError(error) && error.code === 'TXBOX_LEASE_LOST') return this.#settings.leases.taken(held)
     this.#settings.onError(error)
     const isAway = isTxboxError(error) && error.code === 'TXBOX_DATABASE_UNAVAILABLE'
     this.add(held, failures.failed(performance.now(), isAway ? MAX_DATABASE_PAUSE_MS : undefined))

@@ -36,7 +36,9 @@ export {
   writableFinding,
 } from './operate/findings.ts'
 export { SqlGarbageStore, type RemovalByAge } from './operate/garbage-store.ts'
-export { EXACT_CLAIMS, KEY_ENDS, SqlInspectionStore } from './operate/inspection-store.ts'
+export { EXACT_CLAIMS, SqlInspectionStore } from './operate/inspection-store.ts'
+export { KEY_ENDS } from './operate/queue-inspection.ts'
+export { SqlRemovalStore, type RemovalPage, type RemovedMessages } from './operate/removal-store.ts'
 export { LEASE_TIMEOUT_MS, LeaseConnection } from './relay/lease-connection.ts'
 export { CHECKING, Migrations, untilTaken, type Migrating, type RunStatement } from '../tables/migrations.ts'
 export { ReceiveAttempts, attemptClaim } from './queue/receive-attempts.ts'

@@ -38,6 +38,11 @@ export interface Snapshot {
    * when it is answered.
    */
   readonly undone: boolean
+  /**
+   * Whether something may have been committed: the transaction ended other than by a rollback or an error, or a statement succeeded
+   * after a rollback, outside of every transaction. True wherever the monitor cannot see the difference.
+   */
+  readonly mayHaveCommitted: boolean
 }
 
 /** A snapshot that can ask MySQL and MariaDB whether there was a rollback to a savepoint older than the snapshot. */
@@ -230,6 +235,19 @@ export interface Opening {
   with(text: string, values: readonly unknown[]): Promise<number>
   /** Sends BEGIN alone, unless the transaction is already open. */
   alone(): Promise<void>
+  /**
+   * Sends a statement together with COMMIT, once the work has ended. If the statement fails, the server does not commit: so the
+   * statement itself must fail if it finds less than it should. Absent if the library sends COMMIT by itself.
+   *
+   * @returns `false` if there is such a statement already.
+   */
+  closeWith?(closing: Closing): boolean
+}
+
+/** The last statement of a transaction. It returns no columns. */
+export interface Closing extends Statement {
+  /** Returns the error to throw in place of the server's. */
+  readonly explain: (error: unknown) => unknown
 }
 
 /** Adapts a pool or a root of one library: the object that opens transactions. */
@@ -288,10 +306,14 @@ export interface RootAdapter<R = unknown> {
    * Runs one transaction: COMMIT when `work` returns, ROLLBACK when it throws. A COMMIT that the server answers with a
    * rollback throws. If `opening` is present, BEGIN has not been sent, and `opening` must be used before any other
    * statement.
+   *
+   * @param idleLimitMs the server ends the connection when no statement was sent for so long. Ignored if setting this limit would
+   *   take another round trip.
    */
   transact<T>(
     root: R,
     work: (tx: unknown, opening: Opening | undefined) => Promise<T>,
     isolation: Isolation | undefined,
+    idleLimitMs?: number,
   ): Promise<T>
 }

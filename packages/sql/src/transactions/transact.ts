@@ -40,7 +40,7 @@ export function transactOn(
   errors: DatabaseErrors,
   sessionOn: (tx: unknown, opening: Opening | undefined) => Promise<Session & Resolved>,
 ): ConnectedPorts['transact'] {
-  return async (work, { isolation, signal }) => {
+  return async (work, { isolation, signal, idleLimitMs }) => {
     // An error that `work` throws is rethrown unchanged; every other error comes from BEGIN, COMMIT or the connection.
     let thrown: { error: unknown } | undefined
     let doing = OPENING
@@ -71,6 +71,7 @@ export function transactOn(
           }
         },
         isolation,
+        idleLimitMs,
       )
       if (isCommitted) return result
     } catch (error) {

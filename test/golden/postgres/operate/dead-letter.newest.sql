@@ -15,7 +15,7 @@ limit $7
 ) as d
 left join lateral (
   select r.redriven_at, r.redriven_by from "txbox".redrives as r
-  where r.id = d.id
+  where r.id = d.id and r.consumer is null
   order by r.redriven_at desc
   limit 1
 ) as r on true

@@ -32,7 +32,7 @@ select d.place::text as place, d.id, d.topic, d.type, d.key, d.content_type, d.c
 from chosen as d join redriven using (place)
 left join lateral (
   select r.redriven_at, r.redriven_by from "txbox".redrives as r
-  where r.id = d.id
+  where r.id = d.id and r.consumer is null
   order by r.redriven_at desc
   limit 1
 ) as r on true

@@ -41,6 +41,7 @@ interface DeadLetterDatabase {
     id: string,
     parked: boolean,
     limit: number,
+    consumer: string | undefined,
   ): Promise<readonly Row[]>
   payloadOf(row: Row): Uint8Array
 }
@@ -80,9 +81,14 @@ export class SqlDeadLetterStore implements DeadLetterStore {
     return (await this.#deadLetters('newest', filter, limit)).messages
   }
 
-  async payloads(id: string, parked: boolean, limit: number): Promise<readonly StoredPayload[]> {
+  async payloads(
+    id: string,
+    parked: boolean,
+    limit: number,
+    consumer?: string,
+  ): Promise<readonly StoredPayload[]> {
     const { read } = this.#database
-    const rows = await this.#database.ofId('payloads', DOING.payloads, id, parked, limit)
+    const rows = await this.#database.ofId('payloads', DOING.payloads, id, parked, limit, consumer)
     return rows.map((row) => ({
       contentType: read.text(row, 'content_type'),
       headers: read.text(row, 'headers'),
@@ -90,8 +96,13 @@ export class SqlDeadLetterStore implements DeadLetterStore {
     }))
   }
 
-  async errors(id: string, parked: boolean, limit: number): Promise<readonly (readonly KeptError[])[]> {
-    const rows = await this.#database.ofId('errors', DOING.errors, id, parked, limit)
+  async errors(
+    id: string,
+    parked: boolean,
+    limit: number,
+    consumer?: string,
+  ): Promise<readonly (readonly KeptError[])[]> {
+    const rows = await this.#database.ofId('errors', DOING.errors, id, parked, limit, consumer)
     return rows.map((row) => keptErrors(this.#database.read.optionalText(row, 'errors')))
   }
 
@@ -136,10 +147,12 @@ export class SqlDeadLetterStore implements DeadLetterStore {
   #message(row: Row): Omit<ParkedMessage, 'dueAt'> {
     const { read } = this.#database
     const text = (name: string): string | undefined => read.optionalText(row, name)
-    const [type, key, correlationId] = ['type', 'key', 'correlation_id'].map(text)
+    const names = ['topic', 'consumer', 'type', 'key', 'correlation_id']
+    const [topic, consumer, type, key, correlationId] = names.map(text)
     return {
       id: read.text(row, 'id'),
-      topic: read.text(row, 'topic'),
+      ...(topic !== undefined && { topic }),
+      ...(consumer !== undefined && { consumer }),
       ...(type !== undefined && { type }),
       ...(key !== undefined && { key }),
       contentType: read.text(row, 'content_type'),

@@ -8,7 +8,9 @@ const DOING: Readonly<Record<RemovalByAge, string>> = {
   removeExpiredClaims: 'removing expired claims',
   removeDeadLetters: 'removing dead letters',
   removeQueueDeadLetters: 'removing dead letters of queues',
+  removeLocalDeadLetters: 'removing dead letters of local consumers',
   removeRedrives: 'removing records of redrives',
+  removeRemovals: 'removing records of ended subscriptions',
   removeBufferedDeadLetters: 'removing dead letters of version buffers',
 }
 
@@ -47,6 +49,14 @@ export class SqlGarbageStore implements GarbageStore {
 
   removeQueueDeadLetters(...batch: ByRetention): Promise<Removal | 'timed-out'> {
     return this.#removeOlder('removeQueueDeadLetters', batch)
+  }
+
+  removeLocalDeadLetters(...batch: ByRetention): Promise<Removal | 'timed-out'> {
+    return this.#removeOlder('removeLocalDeadLetters', batch)
+  }
+
+  removeRemovals(...batch: ByRetention): Promise<Removal | 'timed-out'> {
+    return this.#removeOlder('removeRemovals', batch)
   }
 
   removeRedrives(...batch: ByRetention): Promise<Removal | 'timed-out'> {

@@ -78,35 +78,57 @@ export function mysqlRoot<P>({
       }
     },
     connect: lend,
-    async transact(pool, work, isolation) {
-      const { tx, query, release } = await lend(pool)
-      let broken = true
-      try {
-        const run: OwnConnection['query'] = (text, values) => query(text, values, BEGIN_TIMEOUT_MS)
-        if (isolation !== undefined) await setIsolation(run, isolation)
-        await run(mysql2Statements.begin, [])
-        broken = false
-        const result = await work(tx, undefined)
-        await query(mysql2Statements.commit, [])
-        return result
-      } catch (error) {
-        broken ||= await query(mysql2Statements.rollback, []).then(
-          () => isStale(error),
-          () => true,
-        )
-        throw error
-      } finally {
-        release(broken)
-      }
+    async transact(pool, work, isolation, idleLimitMs) {
+      return transactOn(await lend(pool), work, { isolation, idleLimitMs })
     },
+  }
+}
+
+interface Limits {
+  readonly isolation: Isolation | undefined
+  readonly idleLimitMs: number | undefined
+}
+
+async function transactOn<T>(
+  { tx, query, release }: LentConnection,
+  work: (tx: unknown, opening: undefined) => Promise<T>,
+  { isolation, idleLimitMs }: Limits,
+): Promise<T> {
+  let broken = true
+  const run: OwnConnection['query'] = (text, values) => query(text, values, BEGIN_TIMEOUT_MS)
+  try {
+    if (idleLimitMs !== undefined) {
+      const seconds = Math.max(1, Math.ceil(idleLimitMs / 1000))
+      await prepare(run, mysql2Statements.limitIdleTime(seconds, isolation))
+    } else if (isolation !== undefined) await prepare(run, SET_ISOLATION[isolation])
+    await run(mysql2Statements.begin, [])
+    broken = false
+    const result = await work(tx, undefined)
+    await query(mysql2Statements.commit, [])
+    return result
+  } catch (error) {
+    broken ||= await query(mysql2Statements.rollback, []).then(
+      () => isStale(error),
+      () => true,
+    )
+    throw error
+  } finally {
+    if (broken || idleLimitMs === undefined) release(broken)
+    // Nobody waits for the setting: the next borrower of the connection does.
+    else {
+      void run(mysql2Statements.restoreIdleTime, []).then(
+        () => release(false),
+        () => release(true),
+      )
+    }
   }
 }
 
 /** The server's error: transaction characteristics can't be changed while a transaction is in progress. */
 const IN_PROGRESS = 1568
 
-async function setIsolation(query: OwnConnection['query'], isolation: Isolation): Promise<void> {
-  const statement = SET_ISOLATION[isolation]
+/** Runs a statement that sets the level of the next transaction. */
+async function prepare(query: OwnConnection['query'], statement: string): Promise<void> {
   try {
     await query(statement, [])
   } catch (error) {

@@ -121,16 +121,17 @@ export const pgRoot: RootAdapter<PgPool> = {
     await client.connect()
     return listeningOn(client, on)
   },
-  async transact(pool, work, isolation) {
+  async transact(pool, work, isolation, idleLimitMs) {
     const { client, release } = await checkOut(pool)
-    const begin = beginAt(isolation)
+    const begin = beginAt(isolation, idleLimitMs)
     const opening = pgOpening(pool, client, begin)
     let broken = false
     try {
-      if (opening === undefined) await client.query(begin)
+      if (opening === undefined) await client.query(begin.join('; '))
       const result = await work(client, opening)
       if (opening?.used === false) return result
-      const { command } = await client.query(pgStatements.commit)
+      const command =
+        opening === undefined ? (await client.query(pgStatements.commit)).command : await opening.commit()
       if (command !== COMMAND_TAGS.commit) {
         throw new TransactionAbortedError(
           'the server answered COMMIT with a rollback, because a statement of the transaction had failed. Nothing was written.',

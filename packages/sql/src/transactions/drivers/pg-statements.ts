@@ -7,6 +7,8 @@ export const pgStatements = {
   beginSerializable: 'BEGIN ISOLATION LEVEL SERIALIZABLE',
   /** `SET` takes no parameters. */
   limitStatements: (milliseconds: number) => `SET LOCAL statement_timeout = ${Math.ceil(milliseconds)}`,
+  limitIdleTime: (milliseconds: number) =>
+    `SET LOCAL idle_in_transaction_session_timeout = ${Math.ceil(milliseconds)}`,
   commit: 'COMMIT',
   rollback: 'ROLLBACK',
   /** Any answer shows that the connection works. */
@@ -27,6 +29,11 @@ const BEGIN_AT: Readonly<Record<Isolation, string>> = {
   serializable: pgStatements.beginSerializable,
 }
 
-export function beginAt(isolation: Isolation | undefined): string {
-  return isolation === undefined ? pgStatements.begin : BEGIN_AT[isolation]
+/** Returns the statements that begin a transaction. */
+export function beginAt(
+  isolation: Isolation | undefined,
+  idleLimitMs?: number,
+): readonly [string, ...string[]] {
+  const begin = isolation === undefined ? pgStatements.begin : BEGIN_AT[isolation]
+  return idleLimitMs === undefined ? [begin] : [begin, pgStatements.limitIdleTime(idleLimitMs)]
 }

@@ -96,6 +96,8 @@ class AnswerMonitor implements ConnectionMonitor {
   rollbacks = 0
   /** The number of answers that report the rollback of a whole transaction. */
   undone = 0
+  /** The number of answers after which something may be committed. */
+  commits = 0
   abortedBy: unknown
   readonly #connection: AnswerEvents | undefined
   #listens = false
@@ -104,6 +106,10 @@ class AnswerMonitor implements ConnectionMonitor {
 
   constructor(connection: AnswerEvents | undefined) {
     this.#connection = connection
+  }
+
+  get seesAnswers(): boolean {
+    return this.#connection !== undefined
   }
 
   snapshot(): Snapshot {
@@ -124,12 +130,14 @@ class AnswerMonitor implements ConnectionMonitor {
       this.abortedBy = undefined
       this.ends++
       if (this.#lastTag === COMMAND_TAGS.rollback) this.undone++
+      else this.commits++
       this.#ended(this.#lastTag === COMMAND_TAGS.commit)
     })
     this.#connection?.on('commandComplete', ({ text }) => {
       this.#lastTag = text
       if (text === COMMAND_TAGS.commit || text === COMMAND_TAGS.prepare) {
         this.ends++
+        this.commits++
         this.#ended(true)
       } else if (text === COMMAND_TAGS.savepoint) this.savepoints++
       else if (text === COMMAND_TAGS.rollback) {
@@ -156,6 +164,7 @@ class AnswerSnapshot implements Snapshot {
   readonly #savepoints: number
   readonly #rollbacks: number
   readonly #undone: number
+  readonly #commits: number
 
   constructor(monitor: AnswerMonitor) {
     this.#monitor = monitor
@@ -163,6 +172,7 @@ class AnswerSnapshot implements Snapshot {
     this.#savepoints = monitor.savepoints
     this.#rollbacks = monitor.rollbacks
     this.#undone = monitor.undone
+    this.#commits = monitor.commits
   }
 
   get rolledBack(): boolean {
@@ -171,6 +181,11 @@ class AnswerSnapshot implements Snapshot {
 
   get undone(): boolean {
     return this.#monitor.undone !== this.#undone
+  }
+
+  /** Without the answers, nothing is known. */
+  get mayHaveCommitted(): boolean {
+    return !this.#monitor.seesAnswers || this.#monitor.commits !== this.#commits
   }
 
   get replaced(): boolean {

@@ -42,6 +42,7 @@ class ConnectionSnapshot implements Snapshot {
   readonly #begins: number
   readonly #rollbacks: number
   readonly #undone: number
+  readonly #commits: number
 
   constructor(connection: MonitoredConnection) {
     this.#connection = connection
@@ -50,6 +51,7 @@ class ConnectionSnapshot implements Snapshot {
     this.#begins = connection.begins
     this.#rollbacks = connection.rollbacks
     this.#undone = connection.tracker.rollbacks
+    this.#commits = connection.commits
   }
 
   get doubtful(): boolean {
@@ -70,6 +72,10 @@ class ConnectionSnapshot implements Snapshot {
 
   get undone(): boolean {
     return this.#connection.tracker.rollbacks !== this.#undone
+  }
+
+  get mayHaveCommitted(): boolean {
+    return this.#connection.commits !== this.#commits
   }
 }
 
@@ -144,6 +150,8 @@ export class MonitoredConnection implements ConnectionMonitor {
   begins = 0
   /** How often the transaction was rolled back to a savepoint. */
   rollbacks = 0
+  /** How often something may have been committed. */
+  commits = 0
   abortedBy: unknown
   #inFlight = 0
   readonly #send: Send
@@ -183,8 +191,12 @@ export class MonitoredConnection implements ConnectionMonitor {
   /** Must be called when the server has answered the statement. */
   succeeded(effect: Effect): void {
     this.#inFlight--
+    // After a ROLLBACK, a statement commits by itself.
+    if (effect === 'none' && this.tracker.ended) this.commits++
     if (effect === 'rolls back to a savepoint') this.abortedBy = undefined
     if (effect === 'none' || isOfSavepoint(effect)) return
+    if (effect !== 'rolls back' && !(effect === 'commits' && this.tracker.rolledBack === 'yes'))
+      this.commits++
     if (effect !== 'unknown') this.abortedBy = undefined
     if (effect === 'begins') this.tracker.open = true
     // The server answers a COMMIT with success even if an error has rolled the transaction back.

@@ -1,0 +1,65 @@
+import { Pool } from 'pg'
+import { expect, onTestFinished, test } from 'vitest'
+import type { ConnectedPorts, LocalRow } from '@txbox/core/ports'
+import { connectedPortsOf } from '@txbox/core/internal'
+import { postgres } from '@txbox/postgres'
+import { databaseUrl } from '../support/engines/server-outbox-target.ts'
+import { useTarget } from '../support/engines/target.ts'
+import { until } from '../support/worlds/until.ts'
+
+const target = useTarget()
+const LEASE = { name: 'local/x/03', owner: 'me', term: 1n, crashes: 0, inFlight: undefined }
+const ROW: LocalRow = { in: 'waiting', seq: 1n, stamp: Date.now() * 1000 }
+
+/** The ports of a pool of one connection, which all transactions get. */
+async function open(): Promise<{ readonly ports: ConnectedPorts; readonly pool: Pool }> {
+  const pool = new Pool({ connectionString: await databaseUrl(target), max: 1 })
+  pool.on('error', () => undefined)
+  onTestFinished(() => pool.end())
+  return { ports: connectedPortsOf('test', postgres({ db: pool })), pool }
+}
+
+async function limitOf(connection: Pick<Pool, 'query'>): Promise<unknown> {
+  const { rows } = await connection.query('show idle_in_transaction_session_timeout')
+  return Object.values(rows[0] as object)[0]
+}
+
+test.each(['BEGIN alone', 'BEGIN together with a statement'])(
+  'L4 the server ends the transaction of a handler that is frozen, and the time that it allows is for this transaction only: %s',
+  async (how) => {
+    const { ports, pool } = await open()
+    const before = await limitOf(pool)
+    const transact = (idleLimitMs: number, handler: (tx: Pool) => Promise<unknown>): Promise<unknown> =>
+      ports.transact(
+        async (tx, session) => {
+          if (how !== 'BEGIN alone') {
+            const locked = await ports.local!({ statementTimeoutMs: 5000 }).lock(
+              session,
+              LEASE,
+              { consumer: 'x', shard: 3 },
+              [ROW],
+            )
+            expect(locked).toEqual([])
+          }
+          return ports.watch(session, () => handler(tx as Pool))
+        },
+        { isolation: 'read committed', idleLimitMs },
+      )
+    await transact(30_000, async (tx) => expect(await limitOf(tx)).toBe('30s'))
+    expect(await limitOf(pool)).toBe(before)
+
+    await target.sql('insert into effects (name) values (?)', [how])
+    let isEnded = false
+    const frozen = transact(500, async (tx) => {
+      await tx.query('select 1 from effects where name = $1 for update', [how])
+      const isFree = async (): Promise<boolean> =>
+        (await target.sql('select 1 from effects where name = ? for update skip locked', [how])).length > 0
+      expect(await isFree()).toBe(false)
+      await until(isFree, () => 'the server has not ended the transaction')
+      isEnded = true
+    })
+    await expect(frozen).rejects.toThrow()
+    expect(isEnded).toBe(true)
+    expect(await limitOf(pool)).toBe(before)
+  },
+)

@@ -1,0 +1,1 @@
+SET session wait_timeout = @txbox_idle

@@ -1,0 +1,3 @@
+select o.payload as payload
+from `txbox_local_outbox` as o force index (primary)
+where o.consumer = ? and o.shard = ? and o.seq = ? and least(greatest(o.created_at, cast('1700-01-01' as datetime(6))), cast('2200-01-01' as datetime(6))) = cast('1970-01-01' as datetime(6)) + interval ? microsecond

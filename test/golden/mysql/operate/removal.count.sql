@@ -1,0 +1,1 @@
+update `txbox_removals` set discarded = discarded + ? where number = ?

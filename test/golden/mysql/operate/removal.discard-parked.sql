@@ -1,0 +1,3 @@
+delete m
+from json_table(?, '$[*]' columns (place bigint unsigned path '$[0]')) as j
+straight_join `txbox_local_parked` as m force index (primary) on m.place = j.place

@@ -1,0 +1,3 @@
+delete m
+from json_table(?, '$[*]' columns (shard smallint unsigned path '$[0]', seq bigint unsigned path '$[1]')) as j
+straight_join `txbox_local_outbox` as m force index (primary) on m.consumer = ? and m.shard = j.shard and m.seq = j.seq

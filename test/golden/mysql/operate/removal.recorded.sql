@@ -1,0 +1,1 @@
+select cast(last_insert_id() as char) as number

@@ -1,0 +1,1 @@
+select ? as type, ? as consumer

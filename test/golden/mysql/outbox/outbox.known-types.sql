@@ -1,0 +1,5 @@
+select hex(k.type) as type
+from `txbox_subscriptions` as k
+group by k.type
+order by k.type
+limit ?

@@ -1,0 +1,1 @@
+select r.type, r.consumer from `txbox_subscriptions` as r force index (primary) where r.type in (?)

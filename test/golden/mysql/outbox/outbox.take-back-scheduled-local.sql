@@ -1,0 +1,2 @@
+delete from `txbox_local_parked`
+where place >= ? and id in (?)

@@ -1,0 +1,23 @@
+select d.place::text as place, d.id, d.topic, d.consumer, d.type, d.key, d.content_type, d.correlation_id, d.error,
+  d.attempts::text as attempts, pg_catalog.floor(pg_catalog.date_part('epoch', d.created_at) * 1000::double precision)::text as created_at,
+  pg_catalog.floor(pg_catalog.date_part('epoch', d.dead_at) * 1000::double precision)::text as dead_at, pg_catalog.floor(pg_catalog.date_part('epoch', r.redriven_at) * 1000::double precision)::text as redriven_at, r.redriven_by
+from (
+  select p.place, p.shard, p.order_key, p.created_at, p.due_at, p.dead_at, p.deliver_at, p.attempts, p.id, p.topic, p.type, p.key, p.content_type, p.correlation_id, p.error, p.consumer from "txbox".local_parked as p
+  where p.dead_at is not null
+  and ($1::text[] is null or p.id = any ($1::text[]))
+  and ($2::text is null or p.topic = $2)
+  and ($3::text is null or p.type = $3)
+  and ($4::text is null or p.key = $4)
+  and ($8::text is null or pg_catalog.strpos(p.error, $8) > 0)
+  and ($9::text is null or p.consumer = $9)
+  and ($5::text is null or (p.id, p.place) > ($5, $6::bigint))
+order by p.id, p.place
+limit $7
+) as d
+left join lateral (
+  select r.redriven_at, r.redriven_by from "txbox".redrives as r
+  where r.id = d.id and r.consumer = d.consumer
+  order by r.redriven_at desc
+  limit 1
+) as r on true
+order by d.id, d.place

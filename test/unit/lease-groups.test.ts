@@ -1,0 +1,252 @@
+import { expect, test } from 'vitest'
+import type { HeldShard } from '../../packages/core/src/leases/held-shard.ts'
+import type { LeaseGroup } from '../../packages/core/src/leases/lease-group.ts'
+import { LeaseKeeper } from '../../packages/core/src/leases/lease-keeper.ts'
+import { LOCAL_LEASES, RELAY_LEASES } from '../../packages/core/src/leases/lease-names.ts'
+import { MemoryLeases, MemoryLeaseStore } from '../support/subjects/memory-lease-store.ts'
+
+const LEASE_MS = 3000
+
+/** Several processes with keepers of their own, on one table and one clock. */
+class Processes {
+  readonly leases = new MemoryLeases()
+  readonly #running: Process[] = []
+  readonly clock = { monotonicMs: () => this.leases.now, wallMs: () => this.leases.now }
+
+  start(owner: string): Process {
+    const process = new Process(owner, this)
+    this.#running.push(process)
+    return process
+  }
+
+  /** As SIGKILL does. */
+  kill(process: Process): void {
+    this.#running.splice(this.#running.indexOf(process), 1)
+  }
+
+  async rounds(count: number): Promise<void> {
+    for (let n = 0; n < count; n++) {
+      for (const { keeper } of this.#running) await keeper.round()
+      this.leases.now += 1000
+    }
+  }
+}
+
+class Process {
+  readonly store: MemoryLeaseStore
+  readonly keeper: LeaseKeeper
+  readonly lost: [shard: number, reason: string][] = []
+  readonly failures: unknown[] = []
+
+  constructor(owner: string, { leases, clock }: Processes) {
+    this.store = new MemoryLeaseStore(leases)
+    const failed = (error: unknown): void => void this.failures.push(error)
+    this.keeper = new LeaseKeeper(this.store, { owner, names: LOCAL_LEASES, clock, failed })
+  }
+
+  run(consumer: string, leaseMs = LEASE_MS): LeaseGroup {
+    const lost = ({ shard }: HeldShard, reason: string): void => void this.lost.push([shard, reason])
+    return this.keeper.add({
+      path: `${consumer}/`,
+      leaseMs,
+      events: { acquired: () => undefined, lost },
+    })
+  }
+}
+
+function sizes(...groups: readonly LeaseGroup[]): readonly number[] {
+  return groups.map(({ held }) => held.length)
+}
+
+test('the statements of a round do not grow with the number of consumers', async () => {
+  const processes = new Processes()
+  const one = processes.start('one')
+  const groups = Array.from({ length: 20 }, (_, n) => one.run(`consumer-${n}`))
+  await processes.rounds(2)
+  expect(new Set(sizes(...groups))).toEqual(new Set([16]))
+  one.store.calls.length = 0
+  await processes.rounds(1)
+  expect(one.store.calls).toEqual(['renew 340', 'sweep local-member/', 'holders local'])
+})
+
+test('no shard is tried to acquire that another process holds', async () => {
+  const processes = new Processes()
+  const [one, two] = [processes.start('one'), processes.start('two')]
+  const group = one.run('billing')
+  await processes.rounds(1)
+  for (const held of group.held) held.beginTurn()
+  const other = two.run('billing')
+  two.store.calls.length = 0
+  await processes.rounds(3)
+  expect(sizes(group, other)).toEqual([16, 0])
+  // The only name that was acquired is that of the process itself.
+  expect(two.store.calls.filter((call) => call.startsWith('acquire'))).toEqual(['acquire 1'])
+})
+
+test('each consumer has its own even shares, as processes come and go', async () => {
+  const processes = new Processes()
+  const [one, two, three] = ['one', 'two', 'three'].map((owner) => processes.start(owner)) as [
+    Process,
+    Process,
+    Process,
+  ]
+  const billing = [one.run('billing'), two.run('billing')]
+  const mailer = [one.run('mailer')]
+  await processes.rounds(4)
+  expect(sizes(...billing)).toEqual([8, 8])
+  expect(sizes(...mailer)).toEqual([16])
+  billing.push(three.run('billing'))
+  await processes.rounds(4)
+  expect(sizes(...billing).toSorted((a, b) => a - b)).toEqual([5, 5, 6])
+  await billing[1]!.leave()
+  await two.keeper.remove(billing[1]!)
+  await processes.rounds(4)
+  expect(sizes(...billing)).toEqual([8, 0, 8])
+  expect(sizes(...mailer)).toEqual([16])
+  expect(one.lost.concat(two.lost, three.lost).every(([, reason]) => reason === 'stopped')).toBe(true)
+  expect([...one.failures, ...two.failures, ...three.failures]).toEqual([])
+})
+
+test('consumers whose names continue each other do not share their shards', async () => {
+  const processes = new Processes()
+  const [one, two, three] = [processes.start('one'), processes.start('two'), processes.start('three')]
+  const groups = [one.run('a'), two.run('a/b'), three.run('a/00'), three.run('a/b/00')]
+  await processes.rounds(4)
+  expect(sizes(...groups)).toEqual([16, 16, 16, 16])
+  const names = groups.flatMap(({ held }) => held.map(({ lease }) => lease.name))
+  expect(new Set(names).size).toBe(64)
+})
+
+test('a consumer that leaves hands over its shards at once', async () => {
+  const processes = new Processes()
+  const [one, two] = [processes.start('one'), processes.start('two')]
+  const [first, second] = [one.run('billing'), two.run('billing')]
+  await processes.rounds(3)
+  const busy = first.held[0]!
+  busy.beginTurn()
+  await first.leave()
+  expect(first.held).toEqual([busy])
+  await two.keeper.round()
+  expect(sizes(second)).toEqual([15])
+  // The last shard follows as soon as its work has ended.
+  busy.endTurn()
+  await first.rest(busy)
+  expect(sizes(first)).toEqual([0])
+  await two.keeper.round()
+  expect(sizes(second)).toEqual([16])
+  expect(second.held.every(({ crashes }) => crashes === 0)).toBe(true)
+})
+
+test('the shards of a process that was killed are taken when their leases have expired, and the crash is counted', async () => {
+  const processes = new Processes()
+  const [one, two] = [processes.start('one'), processes.start('two')]
+  const [first, second] = [one.run('billing'), two.run('billing')]
+  await processes.rounds(3)
+  const lostShards = new Set(first.held.map(({ shard }) => shard))
+  processes.kill(one)
+  await processes.rounds(LEASE_MS / 1000 + 2)
+  expect(sizes(second)).toEqual([16])
+  for (const { shard, crashes } of second.held) expect(crashes).toBe(lostShards.has(shard) ? 1 : 0)
+  await processes.rounds(LEASE_MS / 1000 + 1)
+  const members = [...processes.leases.rows.keys()].filter((name) => name.startsWith('local-member/'))
+  expect(members).toEqual(['local-member/billing/two'])
+})
+
+test('work that is cut off when a consumer is removed counts as a crash of its shard alone', async () => {
+  const processes = new Processes()
+  const [one, two] = [processes.start('one'), processes.start('two')]
+  const group = one.run('billing')
+  await processes.rounds(1)
+  const [busy] = group.held as [HeldShard]
+  busy.beginBatch()
+  await group.leave()
+  await one.keeper.remove(group)
+  const next = two.run('billing')
+  await processes.rounds(1)
+  expect(next.held.filter(({ crashes }) => crashes > 0).map(({ shard }) => shard)).toEqual([busy.shard])
+})
+
+test('leases that expired under their owner, which takes them again, are no crash', async () => {
+  const processes = new Processes()
+  const one = processes.start('one')
+  const [billing, mailer] = [one.run('billing'), one.run('mailer')]
+  await processes.rounds(2)
+  processes.leases.now += LEASE_MS
+  await processes.rounds(2)
+  expect(one.lost.filter(([, reason]) => reason === 'expired').length).toBe(32)
+  expect(sizes(billing, mailer)).toEqual([16, 16])
+  for (const { crashes, lease } of [...billing.held, ...mailer.held]) {
+    expect([crashes, lease.crashes]).toEqual([0, 1])
+  }
+})
+
+test('a shard that no other process takes is taken beyond the share', async () => {
+  const processes = new Processes()
+  const [one, two] = [processes.start('one'), processes.start('two')]
+  const [first, second] = [one.run('billing'), two.run('billing')]
+  await processes.rounds(3)
+  const busy = first.held[0]!
+  busy.beginTurn()
+  // The first process has lost the lease, and does not take it again while its work hangs.
+  processes.leases.rows.get(busy.lease.name)!.expiresAt = 0
+  await processes.rounds(LEASE_MS / 1000 + 3)
+  expect(sizes(first, second)).toEqual([7, 9])
+  busy.endTurn()
+  await first.rest(busy)
+  await processes.rounds(3)
+  expect(sizes(first, second)).toEqual([7, 9])
+})
+
+test('consumers with leases of different lengths are renewed with their own', async () => {
+  const processes = new Processes()
+  const one = processes.start('one')
+  one.run('billing', 3000)
+  one.run('mailer', 30_000)
+  await processes.rounds(2)
+  const left = (name: string): number => processes.leases.rows.get(name)!.expiresAt - processes.leases.now
+  expect([left('local/billing/00'), left('local/mailer/00')]).toEqual([2000, 29_000])
+  expect(one.keeper.roundMs).toBe(1000)
+  one.run('quick', 600)
+  expect(one.keeper.roundMs).toBe(200)
+})
+
+test.for([
+  ['its own lease', 1],
+  ['its shards', 2],
+] as const)('what a consumer acquires while it leaves is released: %s', async ([, answer]) => {
+  const processes = new Processes()
+  const one = processes.start('one')
+  const group = one.run('billing')
+  let answers = 0
+  let leaving: Promise<void> | undefined
+  one.store.beforeAnswer = async () => {
+    if (++answers === answer) leaving = group.leave().then(() => one.keeper.remove(group))
+    await leaving
+  }
+  await one.keeper.round()
+  expect(answers).toBe(answer)
+  expect(processes.leases.ownersOf('local')).toEqual([])
+  expect(group.held).toEqual([])
+})
+
+test('the names of the leases of a relay are those of the releases before', async () => {
+  const processes = new Processes()
+  const store = new MemoryLeaseStore(processes.leases)
+  const failed = (): undefined => undefined
+  const keeper = new LeaseKeeper(store, {
+    owner: 'me',
+    names: RELAY_LEASES,
+    clock: processes.clock,
+    failed,
+  })
+  keeper.add({ path: '', leaseMs: LEASE_MS, events: { acquired: () => undefined, lost: () => undefined } })
+  await keeper.round()
+  expect([...processes.leases.rows.keys()].sort()).toEqual([
+    ...Array.from({ length: 16 }, (_, shard) => `outbox/${String(shard).padStart(2, '0')}`),
+    'relay/me',
+  ])
+  store.calls.length = 0
+  processes.leases.now += 1000
+  await keeper.round()
+  expect(store.calls).toEqual(['renew 17', 'sweep relay/', 'holders relay/', 'holders outbox/'])
+})
