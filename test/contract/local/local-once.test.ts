@@ -129,9 +129,7 @@ onEachRoot(target, (kind) => {
     await subject.settled()
     await subject.settled('mailer')
     const runs = subject.runs.filter(({ consumer }) => consumer === 'mailer')
-    expect(runs.map(({ key, message }) => [key, message.payload]).toSorted()).toEqual([
-      ['a', { deliveries: 2 }],
-      ['b', { deliveries: 2 }],
-    ])
+    expect(runs.map(({ key }) => String(key)).toSorted()).toEqual(['a', 'b'])
+    expect(runs.map(({ message }) => message.payload)).toEqual([{ deliveries: 2 }, { deliveries: 2 }])
   })
 })
