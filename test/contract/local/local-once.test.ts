@@ -83,7 +83,7 @@ onEachRoot(target, (kind) => {
     expect(await subject.deadLetters.list({ consumer: subject.name() })).toEqual([])
   })
 
-  test('L1 a message that somebody removes before it is locked is not handled, and the consumer goes on', async () => {
+  test('L1 a message that another transaction removes before it is locked is not handled, and the consumer goes on', async () => {
     const subject = new LocalUnderTest(target, root)
     const [removed, next] = await subject.publish({ key: 'a' }, { key: 'a' })
     const other = await root.begin()

@@ -59,7 +59,7 @@ test('L5 the count of deliveries is kept when the consumer stops, and by another
   expect(counted.length).toBeGreaterThanOrEqual(3)
 })
 
-test('L5 C11 RetryLaterError: the message comes again after the time of the error, counted, without an effect', async () => {
+test('L5 C11 RetryLaterError: the message is delivered again after the time of the error, counted, without an effect', async () => {
   const subject = new LocalUnderTest(target, root)
   const [id] = await subject.publish({ key: 'a' })
   await subject.start(
