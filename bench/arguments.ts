@@ -18,7 +18,13 @@ export const SUITE_NAMES = [
 export type SuiteName = (typeof SUITE_NAMES)[number]
 
 /** These run only when they are named. */
-const ONLY_NAMED: ReadonlySet<SuiteName> = new Set<SuiteName>(['consumer', 'handles', 'local', 'queue', 'retries'])
+const ONLY_NAMED: ReadonlySet<SuiteName> = new Set<SuiteName>([
+  'consumer',
+  'handles',
+  'local',
+  'queue',
+  'retries',
+])
 
 export const DATABASE_NAMES = ['postgres', 'mysql', 'mariadb'] as const
 export type DatabaseName = (typeof DATABASE_NAMES)[number]

@@ -88,7 +88,12 @@ async function measureUpdates(
   print(drains, 'byHand')
   const wal = (of: Drains): number[] => of.storeBytes.map((bytes, n) => bytes + of.relayBytes[n]!)
   return [
-    target('local, a transaction each, keyed: rate ÷ by hand', 0.85, drains['localKeyed']!, drains['byHand']!),
+    target(
+      'local, a transaction each, keyed: rate ÷ by hand',
+      0.85,
+      drains['localKeyed']!,
+      drains['byHand']!,
+    ),
     {
       what: 'local, a transaction each: WAL a message ÷ stored queue',
       bound: { atMost: 0.8 },
@@ -141,7 +146,9 @@ async function measureNothing(
     await localVariant(database, pool, MANY_MESSAGES, 'nothing', { ...how, keyed: false }),
     await localVariant(database, pool, MANY_MESSAGES, 'nothingKeyed', { ...how, keyed: true }),
   ]
-  console.log(`\nlocal: handling ${whole(MANY_MESSAGES)} messages by a handler that does nothing, one process`)
+  console.log(
+    `\nlocal: handling ${whole(MANY_MESSAGES)} messages by a handler that does nothing, one process`,
+  )
   const drains = await interleavedDrains<string>(database, pool, variants, { rounds, pinnedHorizon: false })
   print(drains, 'graphileWorker')
   const best = {

@@ -1,12 +1,21 @@
 import { portsKey } from '@txbox/core'
+import type { Lease, LocalMessage, LocalShard } from '@txbox/core/ports'
 import { createLocalConsumer, atLeastOnce, type LocalConsumer } from '@txbox/consumer'
 import { migrate, postgres } from '@txbox/postgres'
 import type { Pool, PoolClient } from 'pg'
 import type { BenchDatabase } from './bench-database.ts'
-import { BATCH, HANDLERS, untilHandled, type QueueMode, type QueueWork, type QueueWorker } from './queue-variants.ts'
+import {
+  BATCH,
+  HANDLERS,
+  untilHandled,
+  type QueueMode,
+  type QueueWork,
+  type QueueWorker,
+} from './queue-variants.ts'
 import { BACKLOG } from './relay-backlog.ts'
 import { rowsIn, type DrainVariant } from './relay-drains.ts'
 
+const MIB = 1_048_576
 const CONSUMER = 'bench'
 /** The type of the messages of the backlog. */
 const TYPE = 'order.placed'
@@ -107,24 +116,30 @@ export function localStatementsAlone<N extends string>(
       const leases = ports.leases()
       const names = SHARDS.map((shard) => `local/${CONSUMER}/${shard}`)
       const held = await leases.acquire(names, { owner: 'bench', ttlMs: 600_000, limit: names.length })
-      const left = SHARDS.map((shard) => ({ at: { consumer: CONSUMER, shard }, lease: held.find((one) => one.name === names[shard])! }))
+      const rows: {
+        readonly at: LocalShard
+        readonly lease: Lease
+        readonly rows: readonly LocalMessage[]
+      }[] = []
+      for (const [shard, leaseName] of names.entries()) {
+        const at = { consumer: CONSUMER, shard }
+        const lease = held.find((one) => one.name === leaseName)!
+        const how = { after: undefined, without: [] }
+        const { messages } = await store.read(at, { messages: 100_000, bytes: 256 * MIB }, how)
+        for (let n = 0; n < messages.length; n += limit) {
+          rows.push({ at, lease, rows: messages.slice(n, n + limit) })
+        }
+      }
       let published = 0
       const client = async (): Promise<void> => {
-        for (let next = left.pop(); next !== undefined; next = left.pop()) {
-          const { at, lease } = next
-          for (;;) {
-            const { messages } = await store.read(at, { messages: 500, bytes: 4_194_304 }, { after: undefined, without: [] })
-            if (messages.length === 0) break
-            for (let n = 0; n < messages.length; n += limit) {
-              const rows = messages.slice(n, n + limit)
-              await ports.transact(async (tx, session) => {
-                await store.lock(session, lease, at, rows)
-                await work(tx as PoolClient, rows.length)
-                await store.remove(session, at, rows)
-              }, {})
-              published += rows.length
-            }
-          }
+        for (let next = rows.pop(); next !== undefined; next = rows.pop()) {
+          const { at, lease, rows: batch } = next
+          await ports.transact(async (tx, session) => {
+            await store.lock(session, lease, at, batch)
+            await work(tx as PoolClient, batch.length)
+            await store.remove(session, at, batch)
+          }, {})
+          published += batch.length
         }
       }
       await Promise.all(Array.from({ length: HANDLERS }, client))

@@ -114,3 +114,31 @@ test('an unreachable or refusing server causes one line of output without an add
     expect(stderr.trim().split('\n').length).toBe(1)
   }
 })
+
+test('local consumers get subscriptions, are listed, and are removed with their messages', async () => {
+  expect((await run('consumers', 'add', 'billing', 'order.placed')).stdout).toBe(
+    "Consumer 'billing' now gets order.placed.\n",
+  )
+  await sql(`insert into txbox_local_outbox (created_at, shard, consumer, id, type, content_type, headers, payload)
+    values (utc_timestamp(6) - interval 1 hour, 3, 'billing', 'm', 'order.placed', 'text/plain', '{}', 'x')`)
+  await sql(`insert into txbox_local_parked (created_at, dead_at, shard, consumer, id, content_type, headers, payload, error)
+    values (utc_timestamp(6), utc_timestamp(6), 3, 'billing', 'd', 'text/plain', '{}', 'x', 'no')`)
+  expect(await json('consumers', 'list')).toMatchObject({
+    name: 'billing',
+    types: ['order.placed'],
+    waiting: { count: 1, atLeast: false },
+    dead: { count: 1 },
+    runsNow: false,
+    oldestDue: { in: 'local', id: 'm', consumer: 'billing' },
+  })
+  expect(await json('dead-letters', 'list', '--consumer', 'billing')).toMatchObject({
+    id: 'd',
+    consumer: 'billing',
+  })
+  const refused = await run('consumers', 'remove', 'billing')
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('1 message would be left')])
+  expect((await run('consumers', 'remove', 'billing', '--discard', '--yes')).stdout).toBe(
+    "Ended all subscriptions of consumer 'billing'. Deleted 2 messages.\n",
+  )
+  expect((await run('consumers', 'list')).stdout).toBe('There are no local consumers.\n')
+})

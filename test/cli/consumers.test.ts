@@ -213,7 +213,7 @@ describe('dead-letters --consumer', () => {
 
   test('narrows list, show, redrive, discard and retry', async () => {
     const all = await shop.run('dead-letters', 'list')
-    expect(all.stdout.split('\n')[0]).toMatch(/^id +consumer +topic +key +died/)
+    expect(all.stdout.split('\n')[0]).toMatch(/^error +id +consumer +topic +key +died/)
     expect(all.stdout.trim().split('\n')).toHaveLength(4)
     const one = await shop.run('dead-letters', 'list', '--consumer', 'mailer', '--json')
     expect(JSON.parse(one.stdout)).toMatchObject({ id: 'm', consumer: 'mailer', attempts: 3 })

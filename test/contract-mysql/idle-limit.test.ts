@@ -12,7 +12,7 @@ const target = useTarget()
 /** Statements on one connection, which every transaction of the database gets as well. */
 interface OneConnection {
   readonly ports: ConnectedPorts
-  query(sql: string): Promise<readonly Record<string, unknown>[]>
+  readonly query: (sql: string) => Promise<readonly Record<string, unknown>[]>
 }
 
 function open(url: string): OneConnection {

@@ -94,3 +94,31 @@ test('the listener of a transaction whose end was not seen is not kept', () => {
   }
   expect(ended).toEqual(['monitored: this, true', 'pg: this, true'])
 })
+
+/** What is done in a transaction, and whether something of it may be committed. */
+const ENDINGS: readonly (readonly [readonly (readonly [string, number?])[], boolean])[] = [
+  [[['select 1'], ['insert into t values (1)'], ['savepoint a'], ['rollback to savepoint a']], false],
+  [[['commit']], true],
+  [[['commit'], ['begin']], true],
+  [[['begin']], true],
+  [[['create table t (a int)']], true],
+  [[['rollback']], false],
+  [[['rollback'], ['insert into t values (1)']], true],
+  [[['update t set a = 1', 1213]], false],
+  [[['update t set a = 1', 1213], ['insert into t values (1)'], ['commit']], false],
+  [[['update t set a = 1', 1213], ['begin']], true],
+]
+
+test.each(ENDINGS)('I7 L5 after %j something may be committed: %s', (statements, mayHaveCommitted) => {
+  const monitor = new MonitoredConnection(() => Promise.resolve())
+  monitor.sent('begins')
+  monitor.succeeded('begins')
+  const snapshot = monitor.snapshot()
+  for (const [sql, errno] of statements) {
+    const effect = effectOf(sql, false)
+    monitor.sent(effect)
+    if (errno === undefined) monitor.succeeded(effect)
+    else monitor.failed({ errno }, false)
+  }
+  expect(snapshot.mayHaveCommitted).toBe(mayHaveCommitted)
+})

@@ -47,7 +47,7 @@ test('L5 settlements of one tick go into one statement, and those that come mean
   const two = await call(1)
   expect(two.settled).toEqual({ accepted: [5], refused: [], behind: [3, 4] })
   two.answer.resolve([row(4)])
-  expect((await Promise.all(later)).map((left) => [...left])).toEqual([['w4/4'], ['w4/4']])
+  for (const left of await Promise.all(later)) expect(left).toEqual(new Set(['w4/4']))
 })
 
 test('L5 a refusal whose row is locked is settled as soon as the row is free, and others do not wait for it', async () => {

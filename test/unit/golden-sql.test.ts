@@ -58,6 +58,7 @@ import { mysql2Statements } from '../../packages/sql/src/transactions/drivers/my
 import { pgStatements } from '../../packages/sql/src/transactions/drivers/pg-statements.ts'
 import { connectionStatements } from '../../packages/sql/src/transactions/connection-statements.ts'
 import { savepointStatements } from '../../packages/sql/src/transactions/savepoint-statements.ts'
+import { PARTS_OF_OPERATING } from './golden-parts.ts'
 
 type Statement = string | ((...parts: never[]) => string)
 type Areas = Record<string, Readonly<Record<string, Statement>>>
@@ -195,37 +196,7 @@ const PARTS: Record<string, readonly unknown[]> = {
   'lease.held': [['heldRow', 'heldRow']],
   'lease.release': [['heldRow', 'heldRow']],
   'lease.releaseCutOff': [['heldRow', 'heldRow'], ['heldRow']],
-  'dead-letter.list': [['ids', 'topic', 'type', 'key', 'afterPlace']],
-  'dead-letter.find': [['topic', 'after']],
-  'dead-letter.listParked': [['ids', 'topic', 'type', 'key', 'behind']],
-  'dead-letter.findParked': [['behind']],
-  'dead-letter.newest': [['topic', 'error']],
-  'dead-letter.findRetried': [['error', 'behind']],
-  'dead-letter.firstOfKeys': [['firstOfKey', 'firstOfKey']],
-  'queue-dead-letter.list': [['ids', 'topic', 'type', 'key', 'afterPlace']],
-  'queue-dead-letter.find': [['topic', 'after']],
-  'queue-dead-letter.listParked': [['ids', 'topic', 'type', 'key', 'behind']],
-  'queue-dead-letter.findParked': [['topic', 'behind']],
-  'queue-dead-letter.newest': [['topic', 'error']],
-  'queue-dead-letter.findRetried': [['topic', 'error', 'behind']],
-  'local-dead-letter.list': [['ids', 'topic', 'type', 'key', 'consumer', 'afterPlace']],
-  'local-dead-letter.find': [['consumer', 'after']],
-  'local-dead-letter.listParked': [['ids', 'topic', 'type', 'key', 'consumer', 'behind']],
-  'local-dead-letter.findParked': [['consumer', 'behind']],
-  'local-dead-letter.newest': [['topic', 'error']],
-  'local-dead-letter.findRetried': [['consumer', 'error', 'behind']],
-  'local-dead-letter.firstOfKeys': [['firstOfKey', 'firstOfKey']],
-  ...Object.fromEntries(
-    [
-      'subscribed',
-      'countWaiting',
-      'countParked',
-      'countDead',
-      'findSubscriptions',
-      'findWaiting',
-      'findParked',
-    ].map((name) => [`removal.${name}`, [['ofType']]]),
-  ),
+  ...PARTS_OF_OPERATING,
   'parked.nextOfAll': [['next', 'next']],
   'parked.readAllOnward': [['readOnward', 'readOnward']],
   'queue.send': [['sendRow', 'sendRow']],
@@ -308,7 +279,9 @@ describe.each(Object.keys(databases))('%s', (database) => {
       // A question about the server itself names no table of txbox.
       if (!/\b(from|into|update|join)\b/i.test(text)) continue
       if (
-        /\/(inspection\.|listen\.|migration\.|removal\.(readers|recorded)\.|outbox\.lock-keys\.|relay\.(on-)?server\.)/.test(name) &&
+        /\/(inspection\.|listen\.|migration\.|removal\.(readers|recorded)\.|outbox\.lock-keys\.|relay\.(on-)?server\.)/.test(
+          name,
+        ) &&
         !text.includes('Else where')
       )
         continue

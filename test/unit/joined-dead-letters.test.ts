@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import { array, assert, asyncProperty, constantFrom, integer } from 'fast-check'
 import { expect, test } from 'vitest'
 import type { DeadLetter, DeadLetterFilter, DeadLetterPage } from '@txbox/core'
 import type { DeadLetterStore } from '@txbox/core/ports'
@@ -54,11 +54,11 @@ function letter(id: string, place: number, consumer: string | undefined): DeadLe
 
 const nameOf = ({ id, consumer = '', attempts }: DeadLetter): string => `${id}/${consumer}/${attempts}`
 
-const ids = fc.array(fc.constantFrom('a', 'b', 'c', 'd', '\uFB01', '\u{1F4E6}'), { maxLength: 12 })
+const ids = array(constantFrom('a', 'b', 'c', 'd', '\uFB01', '\u{1F4E6}'), { maxLength: 12 })
 
 test('the pages of a list are all dead letters of both once, in the order of ids, whatever the limit', async () => {
-  await fc.assert(
-    fc.asyncProperty(ids, ids, fc.integer({ min: 1, max: 5 }), async (outbox, local, limit) => {
+  await assert(
+    asyncProperty(ids, ids, integer({ min: 1, max: 5 }), async (outbox, local, limit) => {
       const store = new JoinedDeadLetterStore(tableOf(outbox), tableOf(local, 'c'))
       const expected = [
         ...outbox.map((id, place) => letter(id, place, undefined)),
@@ -83,8 +83,8 @@ test('the pages of a list are all dead letters of both once, in the order of ids
 })
 
 test('a change goes through the outbox and then through the local consumers, each message once', async () => {
-  await fc.assert(
-    fc.asyncProperty(ids, ids, fc.integer({ min: 1, max: 5 }), async (outbox, local, limit) => {
+  await assert(
+    asyncProperty(ids, ids, integer({ min: 1, max: 5 }), async (outbox, local, limit) => {
       const store = new JoinedDeadLetterStore(tableOf(outbox), tableOf(local, 'c'))
       const all: DeadLetter[] = []
       for (let after: DeadLetterFilter['after']; ;) {

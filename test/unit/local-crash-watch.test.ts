@@ -3,7 +3,11 @@ import type { Lease, LocalRow, LocalStore } from '@txbox/core/ports'
 import { LocalCrashWatch } from '../../packages/consumer/src/local/local-crash-watch.ts'
 import type { LocalHeldShard } from '../../packages/consumer/src/local/local-membership.ts'
 
-const row = (seq: number, table: LocalRow['in'] = 'waiting'): LocalRow => ({ in: table, seq: BigInt(seq), stamp: seq * 10 })
+const row = (seq: number, table: LocalRow['in'] = 'waiting'): LocalRow => ({
+  in: table,
+  seq: BigInt(seq),
+  stamp: seq * 10,
+})
 
 /** The lease of a shard, of which so many owners have died. */
 function watching(crashes: number, inFlight?: string) {

@@ -9,8 +9,17 @@ import { LocalShardModel } from '../support/subjects/local-shard-model.ts'
 const LIMITS = { messages: 8, bytes: 40 }
 
 type Command =
-  | { readonly kind: 'publish'; readonly key: number; readonly count: number; readonly bytes: number; readonly isOpen: boolean }
-  | { readonly kind: 'commit' | 'done' | 'fail' | 'skip' | 'vanish' | 'back' | 'backLater' | 'work'; readonly which: number }
+  | {
+      readonly kind: 'publish'
+      readonly key: number
+      readonly count: number
+      readonly bytes: number
+      readonly isOpen: boolean
+    }
+  | {
+      readonly kind: 'commit' | 'done' | 'fail' | 'skip' | 'vanish' | 'back' | 'backLater' | 'work'
+      readonly which: number
+    }
   | { readonly kind: 'take'; readonly count: number; readonly isHeldBack: boolean }
   | { readonly kind: 'advance'; readonly ms: number }
   | { readonly kind: 'read' | 'answer' | 'forget' }
@@ -24,7 +33,17 @@ const take = fc.record({
   isHeldBack: fc.nat(9).map((n) => n === 0),
 })
 const end = fc.record({
-  kind: kinds('done', 'done', 'fail', 'fail', 'skip', 'vanish', 'back', 'backLater', ...Array(6).fill('work')),
+  kind: kinds(
+    'done',
+    'done',
+    'fail',
+    'fail',
+    'skip',
+    'vanish',
+    'back',
+    'backLater',
+    ...Array(6).fill('work'),
+  ),
   which,
 })
 const publish = fc.record({
@@ -76,30 +95,45 @@ class World {
   }
 
   run(command: Command): void {
-    const { table, window } = this
-    if (command.kind === 'publish') {
-      const key = command.key > 1 ? undefined : `key ${command.key}`
-      const count = command.isOpen ? 1 : command.count
-      for (let n = 0; n < count; n++) table.publish(key, command.bytes, command.isOpen)
-      this.found()
-    } else if (command.kind === 'commit') {
-      const open = table.openNumbers
-      if (open.length > 0) table.commit(open[command.which % open.length]!)
-      this.found()
-    } else if (command.kind === 'take') this.take(command.count, command.isHeldBack)
-    else if (command.kind === 'advance') table.now += command.ms
-    else if (command.kind === 'read') this.read()
-    else if (command.kind === 'answer') this.answer()
-    else if (command.kind === 'during') {
-      this.answer()
-      this.read()
-      for (const event of command.events) this.run(event)
-      this.answer()
-    } else if (command.kind === 'forget') {
-      window.forget()
-      this.#isDue = true
-    } else if (command.kind === 'work') this.work(command.which)
-    else this.#end(command.kind, command.which)
+    const { table } = this
+    switch (command.kind) {
+      case 'publish': {
+        const key = command.key > 1 ? undefined : `key ${command.key}`
+        const count = command.isOpen ? 1 : command.count
+        for (let n = 0; n < count; n++) table.publish(key, command.bytes, command.isOpen)
+        return this.found()
+      }
+      case 'commit': {
+        const open = table.openNumbers
+        if (open.length > 0) table.commit(open[command.which % open.length]!)
+        return this.found()
+      }
+      case 'take':
+        return void this.take(command.count, command.isHeldBack)
+      case 'advance':
+        return void (table.now += command.ms)
+      case 'read':
+        return this.read()
+      case 'answer':
+        return this.answer()
+      case 'during':
+        this.answer()
+        this.read()
+        for (const event of command.events) this.run(event)
+        return this.answer()
+      case 'forget':
+        this.window.forget()
+        return void (this.#isDue = true)
+      case 'work':
+        return this.work(command.which)
+      case 'done':
+      case 'fail':
+      case 'skip':
+      case 'vanish':
+      case 'back':
+      case 'backLater':
+        return this.#end(command.kind, command.which)
+    }
   }
 
   found(): void {
@@ -132,12 +166,21 @@ class World {
       const { message } = row
       const run = rows.slice(0, n).filter((other) => other.lane === row.lane)
       expect(this.#ended.has(row.id), `${row.id} has ended`).toBe(false)
-      expect(before.some((other) => rowId(other) === row.id), `${row.id} is out`).toBe(false)
-      expect(before.some((other) => other.key !== undefined && other.key === message.key), `two of ${message.key}`).toBe(false)
+      expect(
+        before.some((other) => rowId(other) === row.id),
+        `${row.id} is out`,
+      ).toBe(false)
+      expect(
+        before.some((other) => other.key !== undefined && other.key === message.key),
+        `two of ${message.key}`,
+      ).toBe(false)
       expect(run.length).toBeLessThan(this.#runLength)
       // A row that was removed by another process can no longer be locked.
       if (!this.table.has(message)) continue
-      const isFirst = this.table.isFirst(message, run.map((other) => other.message))
+      const isFirst = this.table.isFirst(
+        message,
+        run.map((other) => other.message),
+      )
       expect(isFirst, `${row.id} is first of ${message.key}`).toBe(true)
       expect(this.table.mayBegin(message), `${row.id} is due`).toBe(true)
     }
@@ -303,19 +346,25 @@ for (const runLength of [1, 3]) {
 
 test('L2 a key with many rows whose handler hangs does not hide the rows behind it, and goes on afterwards', () => {
   fc.assert(
-    fc.property(fc.integer({ min: 20, max: 200 }), fc.integer({ min: 1, max: 60 }), fc.nat(20), (hot, others, first) => {
-      const world = new World(1)
-      const isHot = ({ lane }: WindowRow): boolean => lane.key === 'hot'
-      for (let n = 0; n < first; n++) world.table.publish(`other ${n}`, 1, false)
-      for (let n = 0; n < hot; n++) world.table.publish('hot', 1, false)
-      for (let n = 0; n < others; n++) world.table.publish(n % 3 === 0 ? undefined : `other ${n % 5}`, 1, false)
-      world.found()
-      world.drain(isHot)
-      expect(world.table.size).toBe(hot)
-      expect(world.out.filter(isHot)).toHaveLength(1)
-      world.drain()
-      expect(world.table.size).toBe(0)
-    }),
+    fc.property(
+      fc.integer({ min: 20, max: 200 }),
+      fc.integer({ min: 1, max: 60 }),
+      fc.nat(20),
+      (hot, others, first) => {
+        const world = new World(1)
+        const isHot = ({ lane }: WindowRow): boolean => lane.key === 'hot'
+        for (let n = 0; n < first; n++) world.table.publish(`other ${n}`, 1, false)
+        for (let n = 0; n < hot; n++) world.table.publish('hot', 1, false)
+        for (let n = 0; n < others; n++)
+          world.table.publish(n % 3 === 0 ? undefined : `other ${n % 5}`, 1, false)
+        world.found()
+        world.drain(isHot)
+        expect(world.table.size).toBe(hot)
+        expect(world.out.filter(isHot)).toHaveLength(1)
+        world.drain()
+        expect(world.table.size).toBe(0)
+      },
+    ),
     { numRuns: 40 },
   )
 })

@@ -10,7 +10,7 @@ export function addConsumers(program: Command, installation: Installation): void
     .description('list local consumers; add or remove their subscriptions')
     .addHelpText('after', EXIT_CODES)
   withDatabase(group, 'list', installation)
-    .description('list local consumers with their messages, and whether somebody runs them')
+    .description('list local consumers with their messages, and whether a process runs them')
     .addHelpText('after', examples(installation, 'consumers list', 'consumers list --json | jq .oldestDue'))
     .action(listConsumers)
   withDatabase(group, 'add', installation)

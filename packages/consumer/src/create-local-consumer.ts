@@ -29,9 +29,7 @@ import { checkLocalOptions } from './options/local-settings.ts'
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option, or a database without a `db`.
  */
-export function createLocalConsumer<Tx, Payloads>(
-  options: LocalConsumerOptions<Tx, Payloads>,
-): LocalConsumer
+export function createLocalConsumer<Tx, Payloads>(options: LocalConsumerOptions<Tx, Payloads>): LocalConsumer
 /**
  * Creates a local consumer that handles several messages of a type in one transaction, with which they are removed.
  *

@@ -29,9 +29,9 @@ export type {
   LocalDrainResult,
   LocalHandler,
   LocalHandlers,
-  LocalInboxMessage,
 } from './options/local-options.ts'
-export { atLeastOnce, type AtLeastOnce } from './handle/at-least-once.ts'
+export type { LocalInboxMessage } from './options/local-message.ts'
+export { atLeastOnce, type AtLeastOnce } from './options/at-least-once.ts'
 export { createBatcher } from './batcher/create-batcher.ts'
 export { createConsumer } from './create-consumer.ts'
 export { createLocalConsumer } from './create-local-consumer.ts'

@@ -4,7 +4,8 @@ import { Deadline, LifeCycle, OptionChecker, SHARDS, oneLine, pause } from '@txb
 import { ConsumerRun } from './consumer-run.ts'
 import { shareConcurrency, DEFAULT_CONCURRENCY } from './options/concurrency-shares.ts'
 import type { ConsumerEvents, ConsumerFigures } from './options/consumer.ts'
-import type { LocalConsumer, LocalDrainResult, LocalInboxMessage } from './options/local-options.ts'
+import type { LocalInboxMessage } from './options/local-message.ts'
+import type { LocalConsumer, LocalDrainResult } from './options/local-options.ts'
 import { engineSettings, type LocalSettings } from './options/local-settings.ts'
 
 /** The share of the time of a `drain` in which no further message begins, and its maximum. */
@@ -107,7 +108,7 @@ export class LocalConsumerLife extends LifeCycle implements LocalConsumer {
     return { ...counts, left }
   }
 
-  /** Waits until no message is due and none is in hand. @returns whether that was so before the time. */
+  /** Waits until no message is due and none is held. @returns whether that was so before the time. */
   async #emptied(run: ConsumerRun, until: number): Promise<boolean> {
     const store = this.#store()
     const { consumer } = this.#settings
@@ -158,14 +159,18 @@ export class LocalConsumerLife extends LifeCycle implements LocalConsumer {
   }
 
   async #started(): Promise<ConsumerRun> {
-    const { ports, consumer, concurrency, log } = this.#settings
+    const { ports, consumer, concurrency, handlers, log } = this.#settings
     const settings = engineSettings(this.#settings, this.#sourceOf())
     const run = new ConsumerRun(settings)
     const leave = shareConcurrency(ports, {
       given: concurrency,
       set: (share) => (run.permits.concurrency = share),
     })
-    const unuse = ports.useConnections?.(`local consumer '${oneLine(consumer)}'`, run.permits.concurrency)
+    // A handler without a transaction needs no connection.
+    const isTransacting = [...handlers.values()].some(({ isAtLeastOnce }) => !isAtLeastOnce)
+    const unuse = isTransacting
+      ? ports.useConnections?.(`local consumer '${oneLine(consumer)}'`, run.permits.concurrency)
+      : undefined
     void run.ended.then(() => {
       leave()
       unuse?.()

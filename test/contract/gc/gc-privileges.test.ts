@@ -1,133 +1,36 @@
-import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import path from 'node:path'
-import { createPool } from 'mysql2'
-import { createConnection } from 'mysql2/promise'
-import { Client, Pool } from 'pg'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ConnectedDatabase, TransactionHandle } from '@txbox/core'
 import { connectedPortsOf } from '@txbox/core/internal'
-import { atLeastOnce, createLocalConsumer } from '@txbox/consumer'
 import { createGarbageCollector } from '@txbox/gc'
 import { createInbox } from '@txbox/inbox'
-import { mysql } from '@txbox/mysql'
 import { createOutbox } from '@txbox/outbox'
-import { postgres } from '@txbox/postgres'
 import { createQueue } from '@txbox/queue'
 import { createDeadLetters, createRelay, PermanentError, publishEach } from '@txbox/relay'
 import { Broker } from '../../support/worlds/broker.ts'
 import { useGarbage } from '../../support/subjects/garbage.ts'
-import { statementsOf } from '../../support/engines/migrations.ts'
+import { ROLES, usePrivilegedUsers, type Role } from '../../support/subjects/privileged-users.ts'
 import { useOutboxTarget } from '../../support/engines/outbox-target.ts'
 import { useTarget } from '../../support/engines/target.ts'
-import { until } from '../../support/worlds/until.ts'
 
 const target = useTarget()
 const garbage = useGarbage(target)
 const outbox = useOutboxTarget(target)
 
-const ROLES = ['app', 'local', 'relay', 'gc', 'operator', 'viewer'] as const
-type Role = (typeof ROLES)[number]
-
-/** Roles are the server's, not the database's: others may test at the same time. */
-const mark = randomBytes(4).toString('hex')
+const users = usePrivilegedUsers(target, outbox)
 const onPostgres = target.engine === 'postgres'
-const userOf = (role: string): string => `txbox_${role}_${mark}`
 
-function file(): string {
-  const folder = path.join(import.meta.dirname, '../../../docs/privileges')
-  return readFileSync(path.join(folder, onPostgres ? 'postgres.sql' : 'mysql.sql'), 'utf8')
-}
-
-/** The script as it is, for users of these names who may log in. */
-function script(): string {
-  const sql = file().replaceAll(/^\s*--.*$/gm, '')
-  if (onPostgres) {
-    return sql
-      .replaceAll(/\btxbox_(app|local|relay|gc|operator|viewer)\b/g, (_, role: string) => userOf(role))
-      .replace('nologin', "login password ''x''")
-  }
-  return sql
-    .replaceAll(
-      /\btxbox_(app|local|relay|gc|operator|viewer)\b/g,
-      (_, role: string) => `'${userOf(role)}'@'%'`,
-    )
-    .replace('create role', 'create user')
-}
-
-const ends: (() => Promise<unknown>)[] = []
-function urlOf(role: Role): string {
-  const url = new URL(outbox.url())
-  url.username = userOf(role)
-  url.password = onPostgres ? 'x' : ''
-  return url.href
-}
-
-/** One statement of a person with these rights. */
-async function sqlAs(role: Role, text: string): Promise<readonly unknown[]> {
-  if (onPostgres) {
-    const client = new Client({ connectionString: urlOf(role) })
-    await client.connect()
-    try {
-      return (await client.query(text)).rows
-    } finally {
-      await client.end()
-    }
-  }
-  const connection = await createConnection(urlOf(role))
-  try {
-    const [rows] = await connection.query(text)
-    return rows as unknown[]
-  } finally {
-    await connection.end()
-  }
-}
-
-function as(role: Role): ConnectedDatabase<TransactionHandle> {
-  if (onPostgres) {
-    const db = new Pool({ connectionString: urlOf(role), max: 4 })
-    ends.push(() => db.end())
-    return postgres({ db }) as unknown as ConnectedDatabase<TransactionHandle>
-  }
-  const db = createPool({ uri: urlOf(role), connectionLimit: 4 }).promise()
-  ends.push(() => db.end())
-  return mysql({ db }) as unknown as ConnectedDatabase<TransactionHandle>
-}
-
-beforeAll(async () => {
-  if (onPostgres) await target.sql(script())
-  else for (const statement of statementsOf(script())) await target.sql(statement)
-  for (const user of [userOf('app'), userOf('local')]) {
-    if (onPostgres)
-      await target.sql(
-        `grant insert on effects to ${user}; grant usage on sequence effects_seq_seq to ${user}`,
-      )
-    else await target.sql(`grant insert on effects to '${user}'@'%'`)
-  }
-})
-afterAll(async () => {
-  for (const end of ends) await end()
-  for (const role of ROLES) {
-    if (onPostgres) await target.sql(`drop owned by ${userOf(role)}; drop role ${userOf(role)}`)
-    else await target.sql(`drop user '${userOf(role)}'@'%'`)
-  }
-})
+const as = (role: Role): ConnectedDatabase<TransactionHandle> => users.as(role)
+const sqlAs = (role: Role, text: string): Promise<readonly unknown[]> => users.sqlAs(role, text)
 
 test('the file runs as it is, and runs again: with roles that cannot log in', async () => {
-  const named = (role: string): string => `txbox_${role}_${mark}_role`
-  const sql = file()
-    .replaceAll(/^\s*--.*$/gm, '')
-    .replaceAll(/\btxbox_(app|local|relay|gc|operator|viewer)\b/g, (_, role: string) => named(role))
+  const named = (role: string): string => `${users.nameOf(role)}_role`
   onTestFinished(async () => {
     for (const role of ROLES) {
       if (onPostgres) await target.sql(`drop owned by ${named(role)}`)
       await target.sql(`drop role ${named(role)}`)
     }
   })
-  for (let round = 1; round <= 2; round += 1) {
-    if (onPostgres) await target.sql(sql)
-    else for (const statement of statementsOf(sql)) await target.sql(statement)
-  }
+  for (let round = 1; round <= 2; round += 1) await users.run(named, (sql) => sql)
 })
 
 describe('with the rights of docs/privileges and no others', () => {
@@ -268,64 +171,6 @@ describe('with the rights of docs/privileges and no others', () => {
     expect(await queue.receive()).toEqual([])
   })
 
-  test('a local consumer registers, handles, parks and buries what a service publishes to it', async () => {
-    const consumer = createLocalConsumer({
-      database: as('local'),
-      consumer: 'c',
-      handlers: {
-        'order.placed': (tx: TransactionHandle) => target.effect(tx, 'handled'),
-        'order.mailed': atLeastOnce(() => Promise.resolve()),
-        'order.refused': () => Promise.reject(new PermanentError('no')),
-        'order.again': () => Promise.reject(new Error('later')),
-      },
-    })
-    await consumer.start()
-    const database = as('app')
-    const outbox = createOutbox({ database, subscriptions: 'registered', lockKeys: true })
-    const types = ['order.placed', 'order.mailed', 'order.refused', 'order.again', 'order.placed']
-    await database.transact((tx) =>
-      outbox.publish(tx, [
-        ...types.map((type) => ({ type, key: type, payload: 1 })),
-        { type: 'order.placed', payload: 2, deliverAt: new Date(Date.now() + 3_600_000) },
-      ]),
-    )
-    const figures = async (): Promise<unknown> => {
-      const [own] = await connectedPortsOf('test', as('viewer')).inspection().localConsumers(5)
-      const { waiting, parked, scheduled, dead, runsNow } = own!
-      return [waiting, parked, scheduled, dead].map(({ count }) => count).concat(runsNow ? 1 : 0)
-    }
-    await until(
-      async () => JSON.stringify(await figures()) === '[0,1,1,1,1]',
-      async () => JSON.stringify(await figures()),
-    )
-    await consumer.stop()
-    expect(await target.effects('handled')).toBe(2)
-    await garbage.clear()
-  })
-
-  test('an operator lists, redrives and discards messages of local consumers, and ends their subscriptions', async () => {
-    for (const id of ['a', 'b']) await garbage.parkLocal({ id, diedAgo: 1 })
-    const operator = createDeadLetters({ database: as('operator') })
-    expect(await operator.list({ consumer: 'c' })).toHaveLength(2)
-    expect(await operator.redrive({ ids: ['a'] })).toHaveLength(1)
-    expect(await operator.discard({ ids: ['b'] })).toHaveLength(1)
-    const ports = connectedPortsOf('test', as('operator'))
-    const store = ports.deadLetters({ statementTimeoutMs: 10_000, local: true })
-    const filter = { ids: undefined, topic: undefined, type: undefined, key: undefined, after: undefined }
-    expect((await store.retry(filter, 10)).messages).toEqual([])
-    await expect(store.payloads('a', true, 10)).rejects.toThrow(/denied/)
-    expect(await ports.inspection().localConsumers(5)).toMatchObject([{ name: 'c', parked: { count: 1 } }])
-    await ports.subscriptions!().register('c', ['t'])
-    const how = { type: undefined, by: 'me', waitMs: 100 }
-    expect(await ports.removals().remove('c', { ...how, discard: false })).toMatchObject({
-      outcome: 'refused',
-    })
-    expect(await ports.removals().remove('c', { ...how, discard: true })).toMatchObject({ discarded: 1 })
-    const viewer = connectedPortsOf('test', as('viewer')).inspection()
-    expect(await viewer.localConsumers(5)).toEqual([])
-    expect(await garbage.removedConsumers()).toContain('c')
-  })
-
   test('a collector removes the dead letters of a queue, and lets the keys of handled messages go on', async () => {
     const database = as('app')
     const queue = createQueue({ database, name: 'left' })
@@ -384,8 +229,8 @@ describe('with the rights of docs/privileges and no others', () => {
 
   if (target.engine === 'mariadb') {
     test('O19 the server accepts the limit that the file recommends for each user', async () => {
-      const [recommended] = /alter user .* with max_statement_time 15/.exec(file()) ?? []
-      await target.sql(recommended!.replace("'shop_relay'@", `'${userOf('relay')}'@`))
+      const [recommended] = /alter user .* with max_statement_time 15/.exec(users.file()) ?? []
+      await target.sql(recommended!.replace("'shop_relay'@", `'${users.nameOf('relay')}'@`))
       expect(await sqlAs('relay', 'select @@max_statement_time as seconds')).toEqual([{ seconds: 15 }])
     })
   }

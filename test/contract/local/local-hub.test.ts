@@ -105,7 +105,9 @@ onMainRoot(target, (kind) => {
       )
     })
     expect(tookMs).toBeLessThan(LEASE_MS + ROUND_MS)
-    expect(second.acquired.slice(before).map(({ crashes }) => crashes)).toEqual(Array(8).fill(1))
+    // On a busy machine, the second process may have lost its own shards meanwhile, and taken them again.
+    const crashed = second.acquired.slice(before).filter(({ crashes }) => crashes > 0)
+    expect(crashed.map(({ crashes }) => crashes)).toEqual(Array(8).fill(1))
   })
 
   test('several consumers of one process have one connection for their leases, and all shards of their own', async () => {

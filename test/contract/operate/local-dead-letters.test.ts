@@ -113,7 +113,9 @@ describe('redrive', () => {
     const records = await target.sql(
       `select consumer, id, topic from ${consumers.table('redrives')} order by redriven_at, consumer`,
     )
-    expect(records.map((row) => [row['consumer'] && String(row['consumer']), String(row['topic'])])).toEqual([
+    expect(
+      records.map(({ consumer, topic }) => [consumer === null ? null : (consumer as Buffer | string).toString(), String(topic)]),
+    ).toEqual([
       ['billing', 't'],
       [null, 't'],
       ['mailer', ''],

@@ -60,7 +60,7 @@ function log(what: 'begin' | 'end', { id, key }: Message): void {
 
 async function stormy(signal: AbortSignal): Promise<void> {
   const chance = random()
-  if (chance < 0.01) await sleep(60_000, undefined, { signal })
+  if (chance < 0.004) await sleep(60_000, undefined, { signal })
   await sleep(chance < 0.08 ? 40 + random() * 80 : random() * 4)
   if (chance > 0.9) throw new Error('the storm')
 }

@@ -31,14 +31,21 @@ export class LocalRows {
 
   /** The rows that wait, and the parked ones that are no dead letters. */
   async left(consumer = 'billing'): Promise<number> {
-    return (
-      (await this.#count('local_outbox', consumer)) +
-      (await this.#count('local_parked', consumer, 'and dead_at is null'))
+    // By one statement: a message that is being parked is in one of the two tables.
+    const [row] = await this.target.sql(
+      `select (select count(*) from ${this.table('local_outbox')} where consumer = ?)
+         + (select count(*) from ${this.table('local_parked')} where consumer = ? and dead_at is null) as n`,
+      [this.parameterOf(consumer), this.parameterOf(consumer)],
     )
+    return Number(row?.['n'])
   }
 
-  waiting(consumer = 'billing'): Promise<number> {
-    return this.#count('local_outbox', consumer)
+  async waiting(consumer = 'billing'): Promise<number> {
+    const [row] = await this.sql(
+      `select count(*) as n from ${this.table('local_outbox')} where consumer = ?`,
+      consumer,
+    )
+    return Number(row?.['n'])
   }
 
   /** The parked messages, dead letters included. */
@@ -96,14 +103,6 @@ export class LocalRows {
   parameterOf(consumer = 'billing'): string | Buffer {
     const name = this.name(consumer)
     return this.target.engine === 'postgres' ? name : Buffer.from(name)
-  }
-
-  async #count(table: 'local_outbox' | 'local_parked', consumer: string, more = ''): Promise<number> {
-    const [row] = await this.sql(
-      `select count(*) as n from ${this.table(table)} where consumer = ? ${more}`,
-      consumer,
-    )
-    return Number(row?.['n'])
   }
 
   /** The name of the effect of a message. */

@@ -48,12 +48,16 @@ export class LocalShardModel {
       ({ message: { seq, key } }) =>
         (after === undefined || seq > after) && (key === undefined || !without.includes(key)),
     )
-    const rows = limited(behind, most, bytes).map(({ message }) => ({
-      ...message,
-      blocked: this.#parked.some((parked) => parked.message.key !== undefined && parked.message.key === message.key),
-    }))
+    const rows = limited(behind, most, bytes).map(({ message }) =>
+      Object.assign({}, message, {
+        blocked: this.#parked.some(
+          (parked) => parked.message.key !== undefined && parked.message.key === message.key,
+        ),
+      }),
+    )
     const open = this.openNumbers
-    const certain = open.length === 0 ? this.#seq : open.reduce((one, other) => (other < one ? other : one)) - 1n
+    const certain =
+      open.length === 0 ? this.#seq : open.reduce((one, other) => (other < one ? other : one)) - 1n
     return { messages: rows, certain: certain > 0n ? certain : undefined }
   }
 
@@ -63,14 +67,17 @@ export class LocalShardModel {
    */
   readDue({ messages: most, bytes }: ReadLimits): readonly LocalMessage[] {
     const isFirst = (row: ModelRow): boolean =>
-      row.message.key === undefined || this.#parked.find(({ message }) => message.key === row.message.key) === row
+      row.message.key === undefined ||
+      this.#parked.find(({ message }) => message.key === row.message.key) === row
     const allDue = this.#parked.filter(({ dueAt }) => dueAt !== undefined && dueAt <= this.now)
     for (const row of allDue) if (!isFirst(row)) row.dueAt = undefined
     const due = allDue.filter(isFirst)
     const rows = due.flatMap((row) => {
       const { key, attempts } = row.message
       if (key === undefined || attempts > 0) return [row]
-      const later = this.#parked.filter((other) => other.message.key === key && other.message.seq >= row.message.seq)
+      const later = this.#parked.filter(
+        (other) => other.message.key === key && other.message.seq >= row.message.seq,
+      )
       const end = later.findIndex((other, n) => n > 0 && other.dueAt !== undefined && other.dueAt > this.now)
       return end < 0 ? later : later.slice(0, end)
     })

@@ -7,6 +7,9 @@ import type { LocalUnderTest } from './local-under-test.ts'
 import type { Root } from '../engines/target.ts'
 
 const KEYS = 24
+/** Longer than the leases of the processes. */
+const FREEZE_MS = 1500
+const EXPIRE_EVERY_MS = 300
 
 /** A message whose transaction has committed. */
 interface SentMessage {
@@ -20,12 +23,13 @@ interface SentMessage {
 
 /**
  * Publishers that commit late or roll back, and processes with local consumers whose handlers are slow, fail, or take too long,
- * and that are killed again and again.
+ * that are killed or frozen again and again, and that lose their leases.
  */
 export class LocalStorm {
   readonly sent: SentMessage[] = []
   readonly rolledBack: string[] = []
   kills = 0
+  freezes = 0
   readonly #subject: LocalUnderTest
   readonly #config: LocalConsumerConfig
   readonly #seed: number
@@ -42,15 +46,18 @@ export class LocalStorm {
   async run(
     root: Root,
     { messages, processes, killEveryMs }: { messages: number; processes: number; killEveryMs: number },
+    /** Lets all leases expire, as if their owners had not renewed them. */
+    expireLeases: () => Promise<void>,
   ): Promise<void> {
     for (let n = 0; n < processes; n += 1) this.#start()
     const publishers = [1, 2, 3].map((n) =>
       this.#publish(root, randomFrom(this.#seed + n), Math.ceil(messages / 3)),
     )
     const killing = this.#kill(randomFrom(this.#seed + 50), killEveryMs)
+    const losing = [this.#expire(expireLeases), this.#freeze(randomFrom(this.#seed + 60))]
     await Promise.all(publishers)
     this.#publishing = false
-    await killing
+    await Promise.all([killing, ...losing])
     await this.#subject.settled('billing', 60_000)
     await Promise.all(this.#programs.map((program) => program.kill()))
   }
@@ -138,6 +145,25 @@ export class LocalStorm {
       await victim.kill()
       this.kills += 1
       this.#start()
+    }
+  }
+
+  async #expire(expireLeases: () => Promise<void>): Promise<void> {
+    while (this.#publishing) {
+      await pause(EXPIRE_EVERY_MS)
+      await expireLeases()
+    }
+  }
+
+  /** Stops a process for longer than its leases, but not for as long as its handlers may take. */
+  async #freeze(random: () => number): Promise<void> {
+    while (this.#publishing) {
+      await pause(FREEZE_MS * random())
+      const frozen = this.#programs[Math.floor(random() * this.#programs.length)]
+      frozen?.pause()
+      await pause(FREEZE_MS)
+      frozen?.resume()
+      this.freezes += 1
     }
   }
 

@@ -31,6 +31,7 @@ const ONLY_IN_ALL: readonly string[] = [
  */
 const TAKING_TURNS: readonly (readonly string[])[] = [
   ['chaos-postgres', 'chaos-mysql', 'chaos-mariadb'],
+  ['upgrade-postgres', 'upgrade-mysql', 'upgrade-mariadb'],
   ['debezium-postgres', 'debezium-mysql', 'debezium-mariadb'],
 ]
 

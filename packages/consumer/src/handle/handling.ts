@@ -232,7 +232,8 @@ function workOf(settings: ConsumerSettings): Work {
 function failed(error: unknown, call: HandlerCall, marks?: DedupMarks, loss: Loss = 'nothing'): Verdict {
   const { startedAt, hasWritten, isOwnStatement } = call
   const isConnectionLost = loss === 'connection'
-  const isDown = loss === 'server' || isOwnStatement || (!isConnectionLost && isUnavailable(error, hasWritten))
+  const isDown =
+    loss === 'server' || isOwnStatement || (!isConnectionLost && isUnavailable(error, hasWritten))
   return { kind: 'failed', error, startedAt, isUnavailable: isDown, isConnectionLost, marks }
 }
 

@@ -72,7 +72,8 @@ export class KeyLane {
     if (first === undefined || this.key === undefined || !mayFollow(first.message)) return 1
     let length = 1
     for (const { message } of this.held.slice(1, most)) {
-      if (message.attempts > 0 || !mayFollow(message)) break
+      // Waiting rows may have to be parked first.
+      if (message.in !== first.message.in || message.attempts > 0 || !mayFollow(message)) break
       length += 1
     }
     return length

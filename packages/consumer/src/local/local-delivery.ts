@@ -6,8 +6,8 @@ import {
   type Session,
 } from '@txbox/core'
 import type { LocalMessage } from '@txbox/core/ports'
-import { LazyAbort, copyBytes, decodePayload } from '@txbox/core/internal'
-import type { LocalInboxMessage as HandlerMessage } from '../options/local-options.ts'
+import { CAUSATION_HEADER, LazyAbort, copyBytes, decodePayload } from '@txbox/core/internal'
+import type { LocalInboxMessage } from '../options/local-message.ts'
 import type { WindowRow } from './key-lane.ts'
 import type { LocalDelivery } from './local-delivery-port.ts'
 import { refusalOf, suspectedRefusal } from './local-refusals.ts'
@@ -15,12 +15,6 @@ import type { Settling } from './gathered-settlements.ts'
 
 /** A message that comes back uncounted within this time waits in the window; a longer pause is kept by the table. */
 const LONGEST_WAIT_MS = 1000
-
-/** The header in which a publish inside a handler stores the id of the message that was handled. */
-const CAUSATION_HEADER = 'txbox-causation-id'
-
-/** With the id of the message whose handler has published this one. */
-type LocalInboxMessage<P = unknown> = HandlerMessage<P> & { readonly causationId?: string | undefined }
 
 /** The end of a delivery. `'unknown'`: the row must be read again. */
 export type DeliveryEnd =
@@ -70,8 +64,8 @@ export class MessageDelivery<P = unknown> implements LocalDelivery<P> {
 
   get body(): ReceivedMessage {
     const { payload: bytes, contentType } = this.#stored
-    const { key, topic, causationId, payload, ...identity } = this.message
-    return { ...identity, bytes, contentType }
+    const { id, type, headers, correlationId, time } = this.message
+    return { id, type, headers, correlationId, time, bytes, contentType }
   }
 
   get lost(): AbortSignal {
@@ -125,7 +119,13 @@ export class MessageDelivery<P = unknown> implements LocalDelivery<P> {
     }
   }
 
-  reject({ error, deliveries }: { readonly error: unknown; readonly deliveries?: number | undefined }): Promise<void> {
+  reject({
+    error,
+    deliveries,
+  }: {
+    readonly error: unknown
+    readonly deliveries?: number | undefined
+  }): Promise<void> {
     // A message that cannot be read was not handled.
     const attempts = this.undecodable === undefined ? (deliveries ?? this.deliveries) : this.#stored.attempts
     return this.#settle({ refused: refusalOf(this.#stored, { error, attempts, retryInMs: undefined }) })
@@ -144,7 +144,9 @@ export class MessageDelivery<P = unknown> implements LocalDelivery<P> {
   /** Called when the lease is lost, or the source is closed. */
   lose(): void {
     this.#lost.abort(
-      new LeaseLostError('The lease of the shard is lost: another process may handle its messages from now on.'),
+      new LeaseLostError(
+        'The lease of the shard is lost: another process may handle its messages from now on.',
+      ),
     )
   }
 

@@ -44,7 +44,10 @@ export function unhandledRefusal(message: LocalMessage): LocalRefusal {
 }
 
 /** The refusal of a suspect that was in flight at as many crashes as a message has attempts. Counts no attempt. */
-export function crashedRefusal(message: LocalMessage): { readonly refusal: LocalRefusal; readonly error: Error } {
+export function crashedRefusal(message: LocalMessage): {
+  readonly refusal: LocalRefusal
+  readonly error: Error
+} {
   const error = new PermanentError(CRASHED)
   const how = { error: CRASHED, attempts: message.attempts, retryInMs: undefined }
   return { error, refusal: refusalOf(message, how) }

@@ -1,5 +1,5 @@
 import type { Session } from '@txbox/core'
-import type { LocalStore } from '@txbox/core/ports'
+import type { LocalShard, LocalStore } from '@txbox/core/ports'
 import { GatheredLocks } from './gathered-locks.ts'
 import { GatheredSettlements, type Settling } from './gathered-settlements.ts'
 import type { KeyLane, WindowRow } from './key-lane.ts'
@@ -48,6 +48,7 @@ export interface ShardTools {
 /** One shard of a local consumer under one lease: its messages from their read until they are settled. */
 export class LocalShardWork implements DeliveryOwner {
   readonly #held: LocalHeldShard
+  readonly #at: LocalShard
   readonly #tools: ShardTools
   readonly #window: ShardWindow
   readonly #watch: LocalCrashWatch
@@ -67,6 +68,7 @@ export class LocalShardWork implements DeliveryOwner {
     const over = this.#over.signal
     const { lease } = held
     this.#held = held
+    this.#at = at
     this.#tools = tools
     this.#window = new ShardWindow(WINDOW, runLength)
     this.#watch = new LocalCrashWatch(held, store)
@@ -156,12 +158,16 @@ export class LocalShardWork implements DeliveryOwner {
     for (const delivery of this.#out) delivery.lose()
   }
 
-  lock(session: Session, row: WindowRow): Promise<boolean> {
-    return this.#locks.add(session, row.message)
+  /** Without batches, a transaction has one row: there is nothing to gather. */
+  async lock(session: Session, row: WindowRow): Promise<boolean> {
+    if (this.#tools.runLength > 1) return this.#locks.add(session, row.message)
+    const locked = await this.#tools.store.lock(session, this.#held.lease, this.#at, [row.message])
+    return locked.length === 1
   }
 
   async remove(session: Session, row: WindowRow): Promise<void> {
-    await this.#removals.add(session, row.message)
+    if (this.#tools.runLength > 1) await this.#removals.add(session, row.message)
+    else await this.#tools.store.remove(session, this.#at, [row.message])
   }
 
   async settle(row: WindowRow, settling: Settling): Promise<void> {

@@ -68,8 +68,7 @@ export class OpenLocalSource implements OpenSource, LocalListener {
   async join(joinHub: (join: LocalJoin) => Promise<LocalMembership>): Promise<void> {
     const { consumer, handlers, leaseMs, pollMs } = this.#settings
     const types = [...handlers.keys()]
-    const listener: LocalListener = this
-    const membership = await joinHub({ consumer, types, leaseMs, pollIntervalMs: pollMs, listener })
+    const membership = await joinHub({ consumer, types, leaseMs, pollIntervalMs: pollMs, listener: this })
     this.#membership = membership
     for (const held of this.#early.splice(0)) this.acquired(held)
     try {

@@ -88,7 +88,8 @@ export class PreparedRows {
       const message = await store.readSuspect(at, limits)
       watch.sawSuspect(message !== undefined)
       this.#suspect = message && window.takeSuspect(message)
-      if (this.#suspect !== undefined && !(await this.#prepareSuspect(this.#suspect))) this.#suspect = undefined
+      if (this.#suspect !== undefined && !(await this.#prepareSuspect(this.#suspect)))
+        this.#suspect = undefined
     } finally {
       if (this.#suspect === undefined) suspectLane.leave(this)
     }

@@ -82,6 +82,11 @@ export class ReadCursor {
     this.mayBringAround = true
   }
 
+  /** A row that the read has brought was not kept. */
+  notKept(read: ReadInFlight, seq: bigint): void {
+    if (read.most === undefined || seq <= read.most) read.most = seq - 1n
+  }
+
   /** Moves the cursor behind what a read has brought. */
   brought(read: ReadInFlight, { messages, certain }: LocalRead): void {
     this.#onward = isFull(read, messages) || read.most !== undefined ? 'surely' : 'no'
@@ -105,7 +110,7 @@ export class ReadCursor {
   lower(seq: bigint): void {
     const most = seq - 1n
     if (this.#cursor !== undefined && most < this.#cursor) this.#cursor = most
-    for (const read of this.#inFlight) if (read.most === undefined || most < read.most) read.most = most
+    for (const read of this.#inFlight) this.notKept(read, seq)
     this.mayBring()
     this.#onward = 'surely'
   }

@@ -83,7 +83,9 @@ export class ShardWindow {
         this.#rows.changed(lane)
         continue
       }
-      const length = lane.runLength(Math.min(this.#runLength, limit - taken.length), gate.mayFollow)
+      const length = lane.runLength(Math.min(this.#runLength, limit - taken.length), (message) =>
+        gate.mayFollow(message),
+      )
       const run = lane.held.splice(0, length)
       for (const row of run) this.#rows.handOut(row)
       taken.push(...run)
@@ -169,7 +171,10 @@ export class ShardWindow {
     const all = [...run, ...this.#rows.takeHeld(lane)]
     for (const other of [row, ...all]) lane.refused.delete(other)
     this.#rows.park(lane, [row])
-    const waiting = this.#rows.park(lane, all.filter(({ message }) => message.in === 'waiting'))
+    const waiting = this.#rows.park(
+      lane,
+      all.filter(({ message }) => message.in === 'waiting'),
+    )
     // Those that are parked already wait behind the row, and are released with it.
     for (const other of all) if (other.message.in === 'parked') this.#rows.end(other)
     return waiting
@@ -197,8 +202,9 @@ export class ShardWindow {
     const { held } = this.#rows
     const isRoomy = held.messages * 2 <= messages && held.bytes * 2 <= bytes
     const mayAround = this.#wantsAround && now >= this.#cursor.aroundAt
-    // Each poll finds the rows that are known already. They are not read again while enough keys may begin.
-    const mayOnward = isRoomy && this.#cursor.mayBringOnward && this.#rows.ready.size < LEAST_READY
+    // Each poll finds the rows that are known already: what has come since the last read can wait while enough keys may begin.
+    const isWanted = this.#rows.ready.size < LEAST_READY || this.#cursor.surelyBringsOnward
+    const mayOnward = isRoomy && isWanted && this.#cursor.mayBringOnward
     if (!mayAround && !mayOnward) return undefined
     const stuck = this.#rows.stuck()
     if (mayOnward && !(mayAround && stuck.rows * 8 >= messages)) {
@@ -218,9 +224,12 @@ export class ShardWindow {
     for (const message of result.messages) {
       const row = this.#rows.of(message)
       const { lane } = row
-      if (row.state === 'gone' && !read.ended.has(row.id) && !read.dropped.has(lane.id)) {
-        this.#rows.hold(row)
-        added += 1
+      if (row.state === 'gone' && !read.ended.has(row.id)) {
+        if (read.dropped.has(lane.id)) this.#cursor.notKept(read, message.seq)
+        else {
+          this.#rows.hold(row)
+          added += 1
+        }
       }
       const isBlocked = message.blocked || read.parked.has(lane.id) || lane.parking > 0
       // They are parked behind a row that is being refused, or together with a row that is locked now.

@@ -47,7 +47,11 @@ export class Takeovers {
   async #probe(): Promise<void> {
     const { over, isKeyUnlocked, resume, failed } = this.#tools
     this.#probes += 1
-    for (let next = this.#waiting.shift(); next !== undefined && !over.aborted; next = this.#waiting.shift()) {
+    for (
+      let next = this.#waiting.shift();
+      next !== undefined && !over.aborted;
+      next = this.#waiting.shift()
+    ) {
       const { key, lane } = next
       let isUnlocked = false
       try {

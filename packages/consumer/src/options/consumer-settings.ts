@@ -26,18 +26,8 @@ const MAX_BATCHES = 1000
 const MAX_PREFETCH = 65_535
 
 const OPTIONS = [
-  ...[
-    'source',
-    'inbox',
-    'database',
-    'handler',
-    'guard',
-    'batch',
-    'delivery',
-    'name',
-    'concurrency',
-    'prefetch',
-  ],
+  ...['source', 'inbox', 'database', 'handler', 'guard', 'batch', 'delivery'],
+  ...['name', 'concurrency', 'prefetch'],
   ...['order', 'acknowledge', 'retry', 'localRetries', 'localDelayMs', 'holdMs', 'handleTimeoutMs'],
   ...['deadLetters', 'deadLetterTopic', 'dedup', 'retentionMs', 'key', 'logger', 'signal'],
 ]

@@ -1,17 +1,8 @@
-import type { ConnectedDatabase, InboxMessage, Logger, RetryPolicy } from '@txbox/core'
-import type { AtLeastOnce } from '../handle/at-least-once.ts'
+import type { ConnectedDatabase, Logger, RetryPolicy } from '@txbox/core'
+import type { AtLeastOnce } from './at-least-once.ts'
 import type { BatchOptions } from './consumer-options.ts'
 import type { Consumer, ConsumerContext } from './consumer.ts'
-
-/** A message as the handler of a local consumer receives it. */
-export interface LocalInboxMessage<P = unknown> extends InboxMessage<P> {
-  /** The ordering key; `undefined` if the message has none. */
-  readonly key: string | undefined
-  /** Where a relay publishes the same message; `undefined` if it has only local consumers. */
-  readonly topic: string | undefined
-  /** The id of the message whose handler has published this message with its own transaction. */
-  readonly causationId?: string | undefined
-}
+import type { LocalInboxMessage } from './local-message.ts'
 
 /**
  * Handles a message in a transaction, with which the message is removed: effect once.

@@ -9,11 +9,24 @@ import {
   type Source,
 } from '@txbox/core'
 import type { ConnectedPorts } from '@txbox/core/ports'
-import { OptionChecker, connectedPortsOf, inboxKey, loggerOption, nameOf, oneLine, propertyOf } from '@txbox/core/internal'
-import { markedHandlerOf } from '../handle/at-least-once.ts'
+import {
+  OptionChecker,
+  connectedPortsOf,
+  inboxKey,
+  loggerOption,
+  nameOf,
+  oneLine,
+  propertyOf,
+} from '@txbox/core/internal'
+import { markedHandlerOf } from './at-least-once.ts'
 import { DEFAULT_CONCURRENCY } from './concurrency-shares.ts'
 import { consumerLog, type ConsumerLog } from './consumer-log.ts'
-import { batchOption, concurrencyOption, type ConsumerSettings, type LocalHandlerSettings } from './consumer-settings.ts'
+import {
+  batchOption,
+  concurrencyOption,
+  type ConsumerSettings,
+  type LocalHandlerSettings,
+} from './consumer-settings.ts'
 
 const WHERE = 'createLocalConsumer'
 const MAX_CONCURRENCY = 10_000
@@ -85,7 +98,10 @@ export function checkLocalOptions(options: object): LocalSettings {
 function localConsumerName(check: OptionChecker, option: string): string {
   const name = check.text(option, { max: LIMITS.consumerCharacters })
   if (!CONSUMER_NAME.test(name)) {
-    throw check.wrong(option, `1 to ${LIMITS.consumerCharacters} visible ASCII characters, without a leading @`)
+    throw check.wrong(
+      option,
+      `1 to ${LIMITS.consumerCharacters} visible ASCII characters, without a leading @`,
+    )
   }
   return name
 }
@@ -130,13 +146,19 @@ export function engineSettings(settings: LocalSettings, source: Source): Consume
 }
 
 function handlersOption(check: OptionChecker, handlers: unknown): ReadonlyMap<string, LocalHandlerSettings> {
-  const expected = "an object with a handler for each type, such as { 'order.placed': async (tx, message) => {} }"
+  const expected =
+    "an object with a handler for each type, such as { 'order.placed': async (tx, message) => {} }"
   if (typeof handlers !== 'object' || handlers === null || Array.isArray(handlers)) {
     throw check.wrong('handlers', expected)
   }
   const found = new Map<string, LocalHandlerSettings>()
   for (const [type, handler] of Object.entries(handlers) as [string, unknown][]) {
-    if (type.length < 1 || type.length > LIMITS.typeCharacters || type.includes('\0') || !type.isWellFormed()) {
+    if (
+      type.length < 1 ||
+      type.length > LIMITS.typeCharacters ||
+      type.includes('\0') ||
+      !type.isWellFormed()
+    ) {
       throw new InvalidOptionError(
         `${WHERE}: each type in the option 'handlers' must be text of 1 to ${LIMITS.typeCharacters} characters, without NUL ` +
           `characters or lone surrogates, not '${oneLine(type.slice(0, 100))}'.`,
@@ -151,7 +173,8 @@ function handlersOption(check: OptionChecker, handlers: unknown): ReadonlyMap<st
 function handlerOf(type: string, handler: unknown): LocalHandlerSettings {
   const marked = markedHandlerOf(handler)
   if (marked !== undefined) return { handler: marked, isAtLeastOnce: true }
-  if (typeof handler === 'function') return { handler: handler as LocalHandlerSettings['handler'], isAtLeastOnce: false }
+  if (typeof handler === 'function')
+    return { handler: handler as LocalHandlerSettings['handler'], isAtLeastOnce: false }
   throw new InvalidOptionError(
     `${WHERE}: the handler of the type '${oneLine(type)}' must be a function, or the result of atLeastOnce(), not ${nameOf(handler)}.`,
   )
@@ -162,20 +185,27 @@ function retryOption(check: OptionChecker, retry: unknown): RetryPolicy {
   const attempts = propertyOf(retry, 'attempts')
   const isPolicy = typeof propertyOf(retry, 'delayMs') === 'function' && Number.isSafeInteger(attempts)
   if (!isPolicy || (attempts as number) < 1 || (attempts as number) > 1000) {
-    throw check.wrong('retry', 'a retry policy with 1 to 1000 attempts, such as the result of exponentialBackoff()')
+    throw check.wrong(
+      'retry',
+      'a retry policy with 1 to 1000 attempts, such as the result of exponentialBackoff()',
+    )
   }
   return retry as RetryPolicy
 }
 
 function pollOption(interval: unknown): LocalSettings['pollMs'] {
-  const check = new OptionChecker(`${WHERE}: pollIntervalMs`, (interval ?? {}) as object).known('min', 'max')
+  const check = new OptionChecker(`${WHERE}: pollIntervalMs`, interval ?? {}).known('min', 'max')
   const min = check.milliseconds('min', { min: 1, max: hours(1), default: 20 })
   const max = check.milliseconds('max', { min, max: hours(1), default: Math.max(min, 500) })
   return { min, max }
 }
 
 /** At REPEATABLE READ, a lock that finds no row blocks others from the gap for as long as a handler runs (MySQL, MariaDB). */
-function isolationOption(check: OptionChecker, options: object, database: unknown): IsolationLevel | undefined {
+function isolationOption(
+  check: OptionChecker,
+  options: object,
+  database: unknown,
+): IsolationLevel | undefined {
   const given = propertyOf(options, 'isolationLevel')
   if (given !== undefined) {
     return check.oneOf<IsolationLevel>('isolationLevel', ISOLATION_LEVELS, 'read committed')

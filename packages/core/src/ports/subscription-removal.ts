@@ -15,7 +15,7 @@ export interface RemovalOptions {
  * - `'unknown'`: the consumer has neither such a subscription nor messages that would be removed. Nothing was changed.
  * - `'refused'`: messages wait, and `discard` is false. Nothing was changed.
  * - `'removed'`: the subscription has ended, and the record says so. `left` counts the messages that are there nevertheless:
- *   publishers that were open have stored them, somebody's `createOutbox({ subscriptions })` still names the consumer, or a
+ *   publishers that were open have stored them, an outbox still names the consumer in its option `subscriptions`, or a
  *   handler has them. `openPublishers` says whether such publishers may still be open.
  */
 export type RemovalOutcome =

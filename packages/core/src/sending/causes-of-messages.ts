@@ -31,7 +31,10 @@ export function causeOf(tx: object): Cause | undefined {
 
 /** Adds the ids of the cause to a message that does not have its own. */
 export function withCause<
-  M extends { readonly correlationId: string | undefined; readonly headers: Readonly<Record<string, string>> },
+  M extends {
+    readonly correlationId: string | undefined
+    readonly headers: Readonly<Record<string, string>>
+  },
 >(message: M, { correlationId, causationId }: Cause): M {
   const { headers } = message
   const isNamed = causationId === undefined || CAUSATION_HEADER in headers

@@ -4,7 +4,7 @@ import { givenConsumers } from '@txbox/core/internal'
 import { storedValues } from '@txbox/sql/stores'
 import { fill } from '../connection/literals.ts'
 import type { Insertion } from './insert-messages.ts'
-import type { outboxStatements } from './outbox-statements.ts'
+import { BETWEEN_MESSAGES, type outboxStatements } from './outbox-statements.ts'
 
 type Statements = ReturnType<typeof outboxStatements>
 
@@ -57,7 +57,7 @@ export class LocalMessages {
       insert: (rows, ofRows) => insert(rows, subscribers, this.#conditions(ofRows)),
       rowOf,
       takeBack,
-      separator: '\nunion all ',
+      separator: BETWEEN_MESSAGES,
       mustWrite: (ofRows) => this.#mustBeRouted(ofRows).length > 0,
     }
   }

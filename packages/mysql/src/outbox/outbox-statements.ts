@@ -153,6 +153,9 @@ where place >= ? and id in (?)`,
   } as const
 }
 
+/** Between two messages of `appendLocal`. */
+export const BETWEEN_MESSAGES = '\nunion all '
+
 /** The values that all tables of messages have in common, as columns with names. */
 const NAMED_COLUMNS =
   '? as shard, ? as id, ? as topic, ? as `key`, ? as type, ? as content_type, ? as headers, ? as correlation_id, ? as payload'
@@ -163,7 +166,7 @@ const NAMED_COLUMNS =
  */
 function eachSubscriber(messages: readonly string[], subscribers: readonly string[]): string {
   return `from (
-${messages.join('\nunion all ')}
+${messages.join(BETWEEN_MESSAGES)}
 ) as m
 join (
 ${subscribers.join('\nunion ')}

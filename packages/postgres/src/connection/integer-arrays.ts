@@ -29,7 +29,7 @@ export function textStamps(stamps: readonly number[]): string {
   return `{${stamps.map(textStamp).join(',')}}`
 }
 
-export function textStamp(stamp: number): string {
+function textStamp(stamp: number): string {
   const ms = Math.floor(stamp / 1000)
   return new Date(ms).toISOString().replace('Z', `${String(stamp - ms * 1000).padStart(3, '0')}Z`)
 }

@@ -127,7 +127,7 @@ select u.type from unrouted as u order by u.n`,
 
     /** Takes the locks ($1) until the transaction ends, in the order of their numbers, so that all calls lock in the same order. */
     lockKeys: `
-select pg_catalog.count(pg_catalog.pg_advisory_xact_lock(number))
+select pg_catalog.count(pg_catalog.pg_advisory_xact_lock(number))::text as locked
 from (select number from pg_catalog.unnest($1::bigint[]) as wanted (number) order by number) as in_order`,
 
     /** The types to which registered consumers subscribe, at most $1. */

@@ -29,7 +29,7 @@ import { QueueInspection } from './queue-inspection.ts'
 /** Fewer claims than this are counted; the server estimates the number of more. */
 export const EXACT_CLAIMS = 10_000
 
-/** The number at which counts stop in queries that run often. */
+/** The number at which counts stop in queries that run often, or for each of many consumers. */
 const LAG_COUNT_LIMIT = 100_000
 
 export class SqlInspectionStore<V> implements InspectionStore {
@@ -47,10 +47,10 @@ export class SqlInspectionStore<V> implements InspectionStore {
       {
         ...database,
         run: (doing, text, values) => this.#figures.run(doing, text, values),
-        bounded: (row, name) => this.#figures.bounded(row, name),
+        bounded: (row, name) => this.#figures.bounded(row, name, LAG_COUNT_LIMIT),
         oldestDue: (row) => this.#toOldestDue(row),
       },
-      COUNT_LIMIT,
+      LAG_COUNT_LIMIT,
     )
   }
 

@@ -17,9 +17,9 @@ export interface InspectedLocal<V> {
   readonly nextLocalValues: (consumer: string) => readonly V[]
   readonly localFiguresValues: (consumer: string, limit: number) => readonly V[]
   readonly oldestInLocalValues: (consumer: string) => readonly V[]
-  run(doing: string, text: string, values?: readonly V[]): Promise<readonly Row[]>
-  bounded(row: Row | undefined, name: string): BoundedCount
-  oldestDue(row: Row | undefined): OldestDue | undefined
+  readonly run: (doing: string, text: string, values?: readonly V[]) => Promise<readonly Row[]>
+  readonly bounded: (row: Row | undefined, name: string) => BoundedCount
+  readonly oldestDue: (row: Row | undefined) => OldestDue | undefined
 }
 
 /** The figures of the local consumers. Each statement is about one consumer, because its indexes begin with the consumer. */

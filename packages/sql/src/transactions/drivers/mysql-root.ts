@@ -1,6 +1,6 @@
 import { propertyOf } from '@txbox/core/internal'
 import { isStale } from './stale-connection.ts'
-import type { OwnConnection, RootAdapter, SqlResult } from '../adapters.ts'
+import type { Isolation, OwnConnection, RootAdapter, SqlResult } from '../adapters.ts'
 import { lentBy } from '../pool-waits.ts'
 import { discardDeadIdle } from './idle-connections.ts'
 import { SET_ISOLATION, mysql2Statements } from './mysql2-statements.ts'
@@ -79,36 +79,48 @@ export function mysqlRoot<P>({
     },
     connect: lend,
     async transact(pool, work, isolation, idleLimitMs) {
-      const { tx, query, release } = await lend(pool)
-      let broken = true
-      const run: OwnConnection['query'] = (text, values) => query(text, values, BEGIN_TIMEOUT_MS)
-      try {
-        if (idleLimitMs !== undefined) {
-          const seconds = Math.max(1, Math.ceil(idleLimitMs / 1000))
-          await prepare(run, mysql2Statements.limitIdleTime(seconds, isolation))
-        } else if (isolation !== undefined) await prepare(run, SET_ISOLATION[isolation])
-        await run(mysql2Statements.begin, [])
-        broken = false
-        const result = await work(tx, undefined)
-        await query(mysql2Statements.commit, [])
-        return result
-      } catch (error) {
-        broken ||= await query(mysql2Statements.rollback, []).then(
-          () => isStale(error),
-          () => true,
-        )
-        throw error
-      } finally {
-        if (broken || idleLimitMs === undefined) release(broken)
-        // Nobody waits for the setting: the next borrower of the connection does.
-        else {
-          void run(mysql2Statements.restoreIdleTime, []).then(
-            () => release(false),
-            () => release(true),
-          )
-        }
-      }
+      return transactOn(await lend(pool), work, { isolation, idleLimitMs })
     },
+  }
+}
+
+interface Limits {
+  readonly isolation: Isolation | undefined
+  readonly idleLimitMs: number | undefined
+}
+
+async function transactOn<T>(
+  { tx, query, release }: LentConnection,
+  work: (tx: unknown, opening: undefined) => Promise<T>,
+  { isolation, idleLimitMs }: Limits,
+): Promise<T> {
+  let broken = true
+  const run: OwnConnection['query'] = (text, values) => query(text, values, BEGIN_TIMEOUT_MS)
+  try {
+    if (idleLimitMs !== undefined) {
+      const seconds = Math.max(1, Math.ceil(idleLimitMs / 1000))
+      await prepare(run, mysql2Statements.limitIdleTime(seconds, isolation))
+    } else if (isolation !== undefined) await prepare(run, SET_ISOLATION[isolation])
+    await run(mysql2Statements.begin, [])
+    broken = false
+    const result = await work(tx, undefined)
+    await query(mysql2Statements.commit, [])
+    return result
+  } catch (error) {
+    broken ||= await query(mysql2Statements.rollback, []).then(
+      () => isStale(error),
+      () => true,
+    )
+    throw error
+  } finally {
+    if (broken || idleLimitMs === undefined) release(broken)
+    // Nobody waits for the setting: the next borrower of the connection does.
+    else {
+      void run(mysql2Statements.restoreIdleTime, []).then(
+        () => release(false),
+        () => release(true),
+      )
+    }
   }
 }
 

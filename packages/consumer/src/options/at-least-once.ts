@@ -1,8 +1,7 @@
 import { InvalidOptionError } from '@txbox/core'
 import { nameOf, propertyOf } from '@txbox/core/internal'
-import type { ConsumerContext } from '../options/consumer.ts'
-import type { LocalInboxMessage } from '../options/local-options.ts'
-import type { Handler } from './work.ts'
+import type { ConsumerContext } from './consumer.ts'
+import type { LocalInboxMessage } from './local-message.ts'
 
 /** The symbol is registered, so that two installed copies of this package use the same one. */
 const handlerKey: unique symbol = Symbol.for('txbox.atLeastOnce') as never
@@ -46,7 +45,7 @@ export function atLeastOnce<M = LocalInboxMessage>(
 }
 
 /** Returns the handler that was marked; `undefined` if this is none. */
-export function markedHandlerOf(value: unknown): Handler | undefined {
+export function markedHandlerOf(value: unknown): ((...args: never[]) => unknown) | undefined {
   const handler = propertyOf(value, handlerKey)
-  return typeof handler === 'function' ? (handler as Handler) : undefined
+  return typeof handler === 'function' ? (handler as (...args: never[]) => unknown) : undefined
 }
