@@ -55,8 +55,8 @@ export class LocalStoreUnderTest {
     return this.#lease
   }
 
-  async takeLease(owner = 'a'): Promise<Lease> {
-    const [lease] = await this.leases.acquire(['local/billing/03'], { owner, ttlMs: 60_000, limit: 1 })
+  async takeLease(owner = 'a', ttlMs = 60_000): Promise<Lease> {
+    const [lease] = await this.leases.acquire(['local/billing/03'], { owner, ttlMs, limit: 1 })
     if (lease === undefined) throw new Error('The lease is not free.')
     this.#lease = lease
     return lease

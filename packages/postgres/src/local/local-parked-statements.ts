@@ -4,7 +4,7 @@
  */
 import { dueAfter, stampIn, verdicts } from '../relay/backlog-statements.ts'
 import { parkedParts, parkedReads } from '../relay/parked-statements.ts'
-import { heldNow } from './local-statements.ts'
+import { STILL_HELD, heldNow } from './local-statements.ts'
 
 const LOCAL_PARKED = { table: 'local_parked', byConsumer: true } as const
 
@@ -64,12 +64,12 @@ from held`
     /** Locks rows ($6 and $7) for a handler. */
     lock: `
 with ${held}, ${locking(rows('$6', '$7'))}
-select l.place::text as seq from locked as l`,
+select l.place::text as seq from locked as l cross join held where case when l.place is not null then ${STILL_HELD} end`,
 
     /** Like `lock`, without columns, because nothing reads the columns of a statement that travels with BEGIN. */
     lockUnseen: `
 with ${held}, ${locking(rows('$6', '$7'))}
-select from locked as l`,
+select from locked as l cross join held where case when l.place is not null then ${STILL_HELD} end`,
 
     /** Removes rows ($3 and $4) that the transaction has locked. */
     remove: `

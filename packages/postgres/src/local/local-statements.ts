@@ -72,14 +72,24 @@ export function localStatements(schema: string) {
   ): string => `${found(wanted, what, ['$4', '$5'], ' and held.found')}
       for update of o skip locked
     ) as found`
-  /** The plan evaluates a subquery without references to the row before it reads, and locks, the row. */
-  const one = `from ${outbox} as o
-where o.consumer = $4::text and o.shard = $5::smallint and o.seq = $6::bigint and ${stampIn('o')} = $7::timestamptz
-  and exists (
-    select from ${schema}.leases as l
-    where l.name = $1 and l.owner = $2 and l.term = $3::bigint and l.expires_at > pg_catalog.clock_timestamp()
-  )
-for update of o skip locked`
+  /**
+   * Locks one row. The plan evaluates a subquery without references to the row before it reads, and locks, the row. The clock is
+   * read again behind the lock: a lease that expired in between may have another owner, who has found the row unlocked.
+   */
+  const lockingOne = (columns: string): string => `
+with locked as materialized (
+  select o.seq
+  from ${outbox} as o
+  where o.consumer = $4::text and o.shard = $5::smallint and o.seq = $6::bigint and ${stampIn('o')} = $7::timestamptz
+    and exists (
+      select from ${schema}.leases as l
+      where l.name = $1 and l.owner = $2 and l.term = $3::bigint and l.expires_at > pg_catalog.clock_timestamp()
+    )
+  for update of o skip locked
+)
+select ${columns}
+from locked
+where (select l.expires_at from ${schema}.leases as l where l.name = $1 and l.owner = $2 and l.term = $3::bigint) > pg_catalog.clock_timestamp()`
   /**
    * Rows to move ($wanted) that are locked, and come before no row of their key that is not: a row that overtakes another one
    * of its key on the way to the parked messages would be handled before it.
@@ -165,22 +175,20 @@ select ((select pg_catalog.count(*) from (
     lock: `
 with ${held}
 select found.seq::text as seq
-from held cross join ${locking(rows('$6', '$7'), 'o.seq')}`,
+from held cross join ${locking(rows('$6', '$7'), 'o.seq')}
+where case when found.seq is not null then ${STILL_HELD} end`,
 
     /** Like `lock`, without columns, because nothing reads the columns of a statement that travels with BEGIN. */
     lockUnseen: `
 with ${held}
 select
-from held cross join ${locking(rows('$6', '$7'), 'o.seq')}`,
+from held cross join ${locking(rows('$6', '$7'), 'o.seq')}
+where case when found.seq is not null then ${STILL_HELD} end`,
 
     /** Like `lock`, for one row, which is the usual case, and costs half as much without a list. */
-    lockOne: `
-select o.seq::text as seq
-${one}`,
+    lockOne: lockingOne('locked.seq::text as seq'),
 
-    lockOneUnseen: `
-select
-${one}`,
+    lockOneUnseen: lockingOne(''),
 
     /**
      * Removes one row ($3 and $4), or fails. Without columns, because nothing reads the columns of a statement that travels with
@@ -318,10 +326,13 @@ select ((select pg_catalog.count(*) from ours) = (select pg_catalog.count(*) fro
   } as const
 }
 
+/** A condition on `held` that is true as long as the lease has not expired. Part of a CASE that a locked row decides. */
+export const STILL_HELD = 'held.expires_at > pg_catalog.clock_timestamp()'
+
 /** Returns one row if the lease is held now, by a plain read: a renewal never waits for a handler's transaction. */
 export function heldNow(schema: string): string {
   return `held as materialized (
-  select true as found from ${schema}.leases
+  select true as found, expires_at from ${schema}.leases
   where name = $1 and owner = $2 and term = $3::bigint and expires_at > pg_catalog.clock_timestamp()
 )`
 }

@@ -1,5 +1,5 @@
 with recursive held as materialized (
-  select true as found from "txbox".leases
+  select true as found, expires_at from "txbox".leases
   where name = $1 and owner = $2 and term = $3::bigint and expires_at > pg_catalog.clock_timestamp()
 ), heads (n, order_key, place, due_at) as (
   select 1, onward.order_key, onward.place, onward.due_at

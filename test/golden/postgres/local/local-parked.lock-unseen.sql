@@ -1,5 +1,5 @@
 with held as materialized (
-  select true as found from "txbox".leases
+  select true as found, expires_at from "txbox".leases
   where name = $1 and owner = $2 and term = $3::bigint and expires_at > pg_catalog.clock_timestamp()
 ), locked as materialized (
   select found.* from held cross join rows from (pg_catalog.unnest($6::bigint[]), pg_catalog.unnest($7::timestamptz[])) as wanted (place, stamp) cross join lateral (
@@ -10,4 +10,4 @@ with held as materialized (
     for update of p skip locked
   ) as found
 )
-select from locked as l
+select from locked as l cross join held where case when l.place is not null then held.expires_at > pg_catalog.clock_timestamp() end

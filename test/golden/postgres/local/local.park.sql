@@ -1,5 +1,5 @@
 with held as materialized (
-  select true as found from "txbox".leases
+  select true as found, expires_at from "txbox".leases
   where name = $1 and owner = $2 and term = $3::bigint and expires_at > pg_catalog.clock_timestamp()
 ), verdicts as materialized (
   select * from rows from (pg_catalog.unnest($6::bigint[]), pg_catalog.unnest($7::timestamptz[]), pg_catalog.unnest($8::integer[]), pg_catalog.unnest($9::double precision[]), pg_catalog.unnest($10::boolean[]), pg_catalog.unnest($11::text[]), pg_catalog.unnest($12::text[]), pg_catalog.unnest($13::boolean[]), pg_catalog.unnest($14::boolean[]))

@@ -1,5 +1,5 @@
 with held as materialized (
-  select true as found from "txbox".leases
+  select true as found, expires_at from "txbox".leases
   where name = $1 and owner = $2 and term = $3::bigint and expires_at > pg_catalog.clock_timestamp()
 ), suspects as materialized (
   select found.*, true as suspect from held cross join rows from (pg_catalog.unnest($6::bigint[]), pg_catalog.unnest($7::timestamptz[])) as wanted (seq, stamp) cross join lateral (
