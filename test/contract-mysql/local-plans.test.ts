@@ -109,6 +109,8 @@ test('U4 L2 a key with very many messages does not slow down statements on other
       'finds what had no handler': [fill(parked.unhandled, [AT[0], 0n, [Buffer.from('t')], 1000]), 20],
     }
     for (const [what, [statement, most]] of Object.entries(all)) {
+      // Only with statistics does the server jump from key to key.
+      if (what === 'heals keys' && !analyzed) continue
       expect(
         await looksOf(statement),
         `${what}, ${analyzed ? 'analyzed' : 'not analyzed'}`,

@@ -14,7 +14,7 @@ const root = useRoot(
 )
 /** To repeat a run: TXBOX_TEST_SEED=1. What happens at the same time differs between runs of one seed. */
 const SEED = Number(process.env['TXBOX_TEST_SEED'] ?? Math.trunc(Math.random() * 2 ** 31))
-const MESSAGES = Number(process.env['TXBOX_TEST_MESSAGES'] ?? (inject('tier') === 'all' ? 1200 : 300))
+const MESSAGES = Number(process.env['TXBOX_TEST_MESSAGES'] ?? (inject('tier') === 'all' ? 1500 : 450))
 const PROCESSES = 5
 
 test(`L1 L2 L4 L5 L9 five processes that are killed, frozen, and lose their leases again and again, late commits, rollbacks, slow and failing handlers: no message is lost, doubled, out of order or stuck, and no two of a key run at once, seed ${SEED}`, async () => {

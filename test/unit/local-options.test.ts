@@ -1,10 +1,10 @@
 import { atLeastOnce, createLocalConsumer } from '@txbox/consumer'
 import { InvalidOptionError } from '@txbox/core'
 import { postgres } from '@txbox/postgres'
-import pg from 'pg'
+import { Pool } from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 
-const pool = new pg.Pool({ max: 20 })
+const pool = new Pool({ max: 20 })
 const handler = (): undefined => undefined
 const options = { database: postgres({ db: pool }), consumer: 'billing', handlers: { made: handler } }
 
@@ -24,7 +24,10 @@ const WRONG: Readonly<Record<string, readonly [changed: object, text: RegExp]>> 
   'no handlers': [{ handlers: undefined }, /'handlers' must be an object with a handler for each type/],
   'a handler for nothing': [{ handlers: {} }, /'handlers' must be an object with a handler for each type/],
   'a list of handlers': [{ handlers: [handler] }, /'handlers' must be an object/],
-  'a handler that is no function': [{ handlers: { made: 'handle' } }, /handler of the type 'made' must be a function/],
+  'a handler that is no function': [
+    { handlers: { made: 'handle' } },
+    /handler of the type 'made' must be a function/,
+  ],
   'a type without characters': [{ handlers: { '': handler } }, /text of 1 to 255 characters/],
   'a long type': [{ handlers: { ['x'.repeat(256)]: handler } }, /text of 1 to 255 characters/],
   'a misspelt option': [{ concurency: 3 }, /there is no option 'concurency'/],
@@ -50,7 +53,7 @@ test.each(Object.entries(WRONG))('L9 %s is refused when the consumer is created'
 })
 
 test('L9 a pool of one connection is refused', () => {
-  const one = new pg.Pool({ max: 1 })
+  const one = new Pool({ max: 1 })
   expect(() => create({ database: postgres({ db: one }) })).toThrow(/the pool has only one connection/)
 })
 
@@ -61,7 +64,7 @@ test('L8 atLeastOnce takes functions only', () => {
 test('a consumer whose signal is aborted already does not start', async () => {
   const consumer = createLocalConsumer({ ...options, signal: AbortSignal.abort() })
   await expect(consumer.start()).rejects.toThrow(
-    "start: this local consumer has been stopped. Create another with createLocalConsumer.",
+    'start: this local consumer has been stopped. Create another with createLocalConsumer.',
   )
   await expect(consumer.drain()).rejects.toThrow(InvalidOptionError)
 })

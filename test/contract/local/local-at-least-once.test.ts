@@ -19,9 +19,9 @@ test('L8 L9 the handler runs without an open transaction, and the row goes after
   await gate.reached()
   const first = await outbox.transactions()
   await new Promise((resolve) => setTimeout(resolve, 100))
-  const second = (await outbox.transactions()).map((transaction) => transaction.id)
+  const second = new Set((await outbox.transactions()).map((transaction) => transaction.id))
   // A loop may be in a short transaction at either moment, but in none that stays.
-  expect(first.filter((transaction) => second.includes(transaction.id))).toEqual([])
+  expect(first.filter((transaction) => second.has(transaction.id))).toEqual([])
   expect(await subject.left()).toBe(1)
   gate.open()
   await subject.hears('handled')
@@ -45,7 +45,7 @@ test('L8 context.idempotencyKey is the same for each try, and different for each
     keys.set(name, (keys.get(name) ?? new Set()).add(context.idempotencyKey))
   }
   expect([...keys.values()].map((each) => each.size)).toEqual([1, 1, 1, 1])
-  expect(new Set([...keys.values()].flatMap((each) => [...each])).size).toBe(4)
+  expect(new Set(subject.runs.map(({ context }) => context.idempotencyKey)).size).toBe(4)
   for (const consumer of ['billing', 'mailer']) {
     expect(subject.runsOf(ids[0], consumer).map((run) => [run.deliveries, run.localRetries])).toEqual([
       [1, 0],
@@ -160,7 +160,7 @@ test('L8 L4 the signal of a handler is aborted when another process may take its
   const aborted = Promise.withResolvers<void>()
   await subject.startAtLeastOnce('billing', async (_message, { signal }) => {
     if (subject.runs.length > 1) return
-    await new Promise<void>((resolve) => void signal.addEventListener('abort', () => resolve()))
+    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
     aborted.resolve()
   })
   await until(
@@ -191,7 +191,7 @@ test('L8 C19 a handler that takes too long has failed: the try is counted, and t
     'billing',
     async (_message, { signal, deliveries }) => {
       if (deliveries > 1) return
-      await new Promise((resolve) => void signal.addEventListener('abort', resolve))
+      await new Promise((resolve) => signal.addEventListener('abort', resolve))
       isAborted = true
     },
     { handleTimeoutMs: 300 },

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { PermanentError } from '@txbox/consumer'
 import { keysOfOneShard } from '../../support/subjects/keys.ts'
+import { sortedIds } from '../../support/subjects/queue-under-test.ts'
 import { LocalUnderTest } from '../../support/subjects/local-under-test.ts'
 import { mainKind, onEachRoot, useRoot, useTarget, type Row } from '../../support/engines/target.ts'
 import { useOutboxTarget } from '../../support/engines/outbox-target.ts'
@@ -84,7 +85,7 @@ onEachRoot(target, (kind) => {
     )
     await subject.settled()
     const effects = await subject.effectsInOrder()
-    expect(effects.toSorted()).toEqual([ids[1], ids[2], ids[4]].toSorted())
+    expect(effects.toSorted()).toEqual(sortedIds([ids[1], ids[2], ids[4]]))
     expect(effects.indexOf(ids[1]!)).toBeLessThan(effects.indexOf(ids[2]!))
     const dead = await subject.deadLetters.list({ consumer: subject.name() })
     expect(dead.map(({ id, attempts }) => [id, attempts])).toEqual([
@@ -150,7 +151,7 @@ test('L7 L5 a batch that takes too long is rolled back, and counted for the culp
     async (_tx, messages, contexts) => {
       const at = messages.findIndex(({ id }) => id === ids[0])
       if (at === -1 || contexts[at]!.deliveries > 1) return
-      await new Promise((resolve) => void contexts[at]!.signal.addEventListener('abort', resolve))
+      await new Promise((resolve) => contexts[at]!.signal.addEventListener('abort', resolve))
     },
     { handleTimeoutMs: 300 },
   )

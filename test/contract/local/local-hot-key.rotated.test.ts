@@ -28,12 +28,12 @@ test(`L2 L4 behind ${HOT} messages of one key with a slow handler, messages of o
     concurrency: 4,
   })
   await subject.hears('handled', 3)
-  let handled: string[] = []
+  const handled: string[] = []
   for (let round = 0; round < 5; round += 1) {
     const { tookMs } = await undisturbed(target, async () => {
       // Some keys of the same shard, a key of another shard, and no key.
       const sent = await subject.publish(...others.map((key) => ({ key })), { key: `elsewhere-${round}` }, {})
-      handled = [...handled, ...sent]
+      handled.push(...sent)
       const isLeft = (): boolean => handled.some((id) => subject.heardOf('handled', { id }).length === 0)
       while (isLeft()) await sleep(2)
     })

@@ -83,7 +83,7 @@ onEachRoot(target, (kind) => {
     expect(await subject.deadLetters.list({ consumer: subject.name() })).toEqual([])
   })
 
-  test('L1 a message that somebody removes before it is locked is not handled, and the consumer goes on', async () => {
+  test('L1 a message that another transaction removes before it is locked is not handled, and the consumer goes on', async () => {
     const subject = new LocalUnderTest(target, root)
     const [removed, next] = await subject.publish({ key: 'a' }, { key: 'a' })
     const other = await root.begin()
@@ -129,9 +129,7 @@ onEachRoot(target, (kind) => {
     await subject.settled()
     await subject.settled('mailer')
     const runs = subject.runs.filter(({ consumer }) => consumer === 'mailer')
-    expect(runs.map(({ key, message }) => [key, message.payload]).toSorted()).toEqual([
-      ['a', { deliveries: 2 }],
-      ['b', { deliveries: 2 }],
-    ])
+    expect(runs.map(({ key }) => String(key)).toSorted()).toEqual(['a', 'b'])
+    expect(runs.map(({ message }) => message.payload)).toEqual([{ deliveries: 2 }, { deliveries: 2 }])
   })
 })

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { PermanentError, RetryLaterError } from '@txbox/consumer'
+import { sortedIds } from '../../support/subjects/queue-under-test.ts'
 import { LocalUnderTest } from '../../support/subjects/local-under-test.ts'
 import { mainKind, useRoot, useTarget } from '../../support/engines/target.ts'
 import { until } from '../../support/worlds/until.ts'
@@ -58,7 +59,7 @@ test('L5 the count of deliveries is kept when the consumer stops, and by another
   expect(counted.length).toBeGreaterThanOrEqual(3)
 })
 
-test('L5 C11 RetryLaterError: the message comes again after the time of the error, counted, without an effect', async () => {
+test('L5 C11 RetryLaterError: the message is delivered again after the time of the error, counted, without an effect', async () => {
   const subject = new LocalUnderTest(target, root)
   const [id] = await subject.publish({ key: 'a' })
   await subject.start(
@@ -141,7 +142,7 @@ test('L5 C5 a message that cannot be decoded is a dead letter at once, without a
   ])
   await subject.start('billing')
   await subject.settled()
-  expect((await subject.effectsInOrder()).toSorted()).toEqual([behind, free].toSorted())
+  expect((await subject.effectsInOrder()).toSorted()).toEqual(sortedIds([behind, free]))
   expect(subject.runsOf(broken)).toEqual([])
   expect(await subject.deadLetters.list({ consumer: subject.name() })).toMatchObject([{ id: broken }])
 })
@@ -155,7 +156,7 @@ test('L5 C19 at handleTimeoutMs the signal is aborted, the transaction is rolled
     'billing',
     async (tx, _message, { deliveries, signal }) => {
       if (deliveries > 1) return
-      await new Promise((resolve) => void signal.addEventListener('abort', resolve))
+      await new Promise((resolve) => signal.addEventListener('abort', resolve))
       isAborted = true
       await until(
         async () => subject.runs.length > 1,

@@ -62,7 +62,7 @@ test('L2 a message with a topic also goes to the relay, with the same id, and on
   expect(subject.runs.map(({ message }) => message.topic)).toEqual([undefined, 'orders'])
 })
 
-test('L2 a transaction that rolls back, and a savepoint that is rolled back, leave no message to anybody', async () => {
+test('L2 a transaction that rolls back, and a savepoint that is rolled back, leave no message to any consumer', async () => {
   const subject = new LocalUnderTest(target, root, CONSUMERS)
   const rolledBack = await root.begin()
   await subject.publishIn(rolledBack, { key: 'a' })

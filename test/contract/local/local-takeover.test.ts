@@ -44,7 +44,7 @@ async function passShardOn(subject: LocalUnderTest, former: string): Promise<voi
       `select ${text} as owner from ${leases} where ${name} = ? and owner is not null`,
       [`local/${subject.name()}/03`],
     )
-    return String(row?.['owner'] ?? former)
+    return row === undefined ? former : String(row['owner'])
   }
   await until(
     async () => {

@@ -41,11 +41,9 @@ onEachKind(target, (kind) => {
         const error: unknown = await subject.outbox
           .publish(
             transaction.tx,
-            [ordinary, message, also].map((one): NewLocalMessage => ({
-              type: 'made',
-              payload: {},
-              ...(one as Published),
-            })),
+            [ordinary, message, also].map((one): NewLocalMessage =>
+              Object.assign({ type: 'made', payload: {} }, one),
+            ),
           )
           .catch((thrown: unknown) => thrown)
         expect(error).toBeInstanceOf(InvalidMessageError)

@@ -61,7 +61,7 @@ function log(what: 'begin' | 'end', { id, key }: Message): void {
 async function stormy(signal: AbortSignal): Promise<void> {
   const chance = random()
   if (chance < 0.004) await sleep(60_000, undefined, { signal })
-  await sleep(chance < 0.08 ? 40 + random() * 80 : random() * 4)
+  await sleep(chance < 0.1 ? 60 + random() * 100 : random() * 30)
   if (chance > 0.9) throw new Error('the storm')
 }
 

@@ -78,5 +78,5 @@ export function createLocalOutbox(options: object): LocalOutbox {
 }
 
 export function localDeadLetters(database: ConnectedDatabase<TransactionHandle>): LocalDeadLetters {
-  return createDeadLetters({ database, by: 'operator' }) as unknown as LocalDeadLetters
+  return createDeadLetters({ database, by: 'operator' })
 }

@@ -187,7 +187,7 @@ export class LocalStorm {
       const after = performance.now()
       for (const each of stored) this.sent.push({ ...each, after, transaction })
       left -= stored.length
-      await pause(random() * 15)
+      await pause(random() * 120)
     }
   }
 }

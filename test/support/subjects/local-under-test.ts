@@ -1,6 +1,5 @@
 import { onTestFinished } from 'vitest'
 import type { ConsumerContext, ConsumerEvents } from '@txbox/consumer'
-import type { ConnectedDatabase, TransactionHandle } from '@txbox/core'
 import { LocalRows } from './local-rows.ts'
 import { listen, type ConsumerUnderTest } from './consumer-under-test.ts'
 import {
@@ -72,7 +71,7 @@ export class LocalUnderTest extends LocalRows {
       ]),
     )
     this.outbox = createLocalOutbox({ database: root.database, subscriptions, ...options })
-    this.deadLetters = localDeadLetters(root.database as ConnectedDatabase<TransactionHandle>)
+    this.deadLetters = localDeadLetters(root.database)
   }
 
   /** Publishes each message by a call of its own, all in one transaction. @returns their ids */

@@ -111,7 +111,7 @@ export class PreparedRows {
 
   /** @returns whether the suspect may be handed out. */
   async #prepareSuspect(row: WindowRow): Promise<boolean> {
-    const { attempts, handles, settle, count, parkUnhandled, window, gaveUp, news, over } = this.#tools
+    const { attempts, handles, settle, count, parkUnhandled, window, gaveUp, news, wake, over } = this.#tools
     const { message } = row
     if (message.attempts >= attempts) {
       const { refusal, error } = crashedRefusal(message)
@@ -119,6 +119,8 @@ export class PreparedRows {
       if (over.aborted) return false
       window.done(row)
       gaveUp(row, error)
+      // The next message of the key must be made due.
+      wake()
       return false
     }
     if (!handles(message.type)) {

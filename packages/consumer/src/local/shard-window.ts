@@ -185,7 +185,7 @@ export class ShardWindow {
     const again = new Set<KeyLane>()
     for (const row of rows) {
       const { lane } = row
-      lane.parking -= 1
+      this.#rows.unpark(row)
       this.#cursor.laneParked(lane.id)
       if (locked.has(row.id)) {
         lane.mustPark = true
@@ -199,8 +199,8 @@ export class ShardWindow {
   /** @returns what to read next, if anything. {@link add} or {@link failed} must follow. */
   nextRead(now: number): ReadInFlight | undefined {
     const { messages, bytes } = this.#limits
-    const { held } = this.#rows
-    const isRoomy = held.messages * 2 <= messages && held.bytes * 2 <= bytes
+    const used = sum(this.#rows.held, this.#rows.parking)
+    const isRoomy = used.messages * 2 <= messages && used.bytes * 2 <= bytes
     const mayAround = this.#wantsAround && now >= this.#cursor.aroundAt
     // Each poll finds the rows that are known already: what has come since the last read can wait while enough keys may begin.
     const isWanted = this.#rows.ready.size < LEAST_READY || this.#cursor.surelyBringsOnward
@@ -208,7 +208,7 @@ export class ShardWindow {
     if (!mayAround && !mayOnward) return undefined
     const stuck = this.#rows.stuck()
     if (mayOnward && !(mayAround && stuck.rows * 8 >= messages)) {
-      const room = { messages: messages - held.messages, bytes: bytes - held.bytes }
+      const room = { messages: messages - used.messages, bytes: bytes - used.bytes }
       return this.#cursor.begin(sum(room, this.#rows.readAgain('waiting')))
     }
     const room = { messages: Math.ceil(messages / 2), bytes: Math.ceil(bytes / 2) }
@@ -278,8 +278,8 @@ export class ShardWindow {
   }
 
   get #wantsAround(): boolean {
-    const { ready, held } = this.#rows
-    return ready.size < LEAST_READY && this.#cursor.mayBringAround && held.messages > 0
+    const { ready, held, parking } = this.#rows
+    return ready.size < LEAST_READY && this.#cursor.mayBringAround && held.messages + parking.messages > 0
   }
 }
 

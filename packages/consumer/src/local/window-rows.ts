@@ -12,6 +12,8 @@ export class WindowRows {
   readonly ready = new Set<KeyLane>()
   /** The number of rows that are held, and the size of their payloads. */
   readonly held = { messages: 0, bytes: 0 }
+  /** The same of the rows that are being parked. */
+  readonly parking = { messages: 0, bytes: 0 }
   /** Keys of which no parked row is known any more. */
   readonly freed = new Set<string>()
 
@@ -75,10 +77,19 @@ export class WindowRows {
     for (const row of rows) {
       row.state = 'parking'
       lane.out.delete(row)
+      this.parking.messages += 1
+      this.parking.bytes += row.message.payload.length
     }
     lane.parking += rows.length
     this.changed(lane)
     return rows
+  }
+
+  /** The row is no longer being parked. */
+  unpark({ lane, message }: WindowRow): void {
+    lane.parking -= 1
+    this.parking.messages -= 1
+    this.parking.bytes -= message.payload.length
   }
 
   /** The row is known no longer. */
@@ -122,7 +133,7 @@ export class WindowRows {
   stuck(): { readonly rows: number; readonly keys: readonly string[] } {
     const busy = [...this.#lanes.values()].filter(({ isBusy }) => isBusy)
     return {
-      rows: busy.reduce((rows, { held }) => rows + held.length, 0),
+      rows: busy.reduce((rows, { held }) => rows + held.length, this.parking.messages),
       keys: busy.flatMap(({ key }) => (key === undefined ? [] : [key])),
     }
   }
