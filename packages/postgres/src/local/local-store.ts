@@ -152,7 +152,9 @@ export class PostgresLocalStore implements LocalStore {
       explain: (error: unknown) =>
         error instanceof Error && error.message.includes(NOT_REMOVED) ? missing(at, 0, 1) : error,
     }
-    return (session as PostgresSession).closeWith?.(closing) === true
+    const { opening, closeWith } = session as PostgresSession
+    // A transaction whose BEGIN was not sent has no COMMIT either.
+    return opening === undefined && closeWith?.(closing) === true
   }
 
   async settle(lease: Lease, at: LocalShard, settlement: LocalSettlement): Promise<readonly LocalRow[]> {
