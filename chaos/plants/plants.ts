@@ -53,9 +53,9 @@ export const PLANTS: readonly Plant[] = [
         package: 'mysql',
         file: 'relay-statements.js',
         find: `straight_join \${outbox} as o force index (primary) on o.shard = ? and o.seq = accepted.seq
-where \${isHolder} and \${stampIn('o')} = \${instant('accepted.stamp')}`,
+where \${IS_HOLDER} and \${stampIn('o')} = \${instant('accepted.stamp')}`,
         replace: `straight_join \${outbox} as o force index (primary) on o.shard = ? and o.seq = accepted.seq
-where \${isHolder}`,
+where \${IS_HOLDER}`,
       },
     ],
     checks: ['published'],
@@ -83,7 +83,7 @@ where \${isHolder}`,
     about: 'a relay that was paused beyond its lease goes on publishing',
     replacements: [
       {
-        package: 'relay',
+        package: 'core',
         file: 'lease-trust.js',
         find: 'holds: () => clock.monotonicMs() < monotonicEnd && clock.wallMs() < wallEnd',
         replace: 'holds: () => monotonicEnd + wallEnd > 0',
@@ -107,7 +107,7 @@ where \${isHolder}`,
     replacements: [
       {
         package: 'postgres',
-        file: 'relay-statements.js',
+        file: 'backlog-statements.js',
         find: `where name = $1 and owner = $2 and term = $3::bigint and expires_at > pg_catalog.clock_timestamp()
   for key share`,
         replace: `where name = $1 and ($2::text is not null or $3::bigint is not null)`,
@@ -145,8 +145,8 @@ where \${isHolder}`,
       {
         package: 'outbox',
         file: 'create-outbox.js',
-        find: 'ports.outbox.append(session, messages, { notify, lockKeys })',
-        replace: 'ports.outbox.append(session, messages, { notify })',
+        find: 'ports.outbox.append(session, messages, { notify, lockKeys, subscribers })',
+        replace: 'ports.outbox.append(session, messages, { notify, subscribers })',
       },
     ],
     checks: ['order'],

@@ -114,7 +114,10 @@ describe('redrive', () => {
       `select consumer, id, topic from ${consumers.table('redrives')} order by redriven_at, consumer`,
     )
     expect(
-      records.map(({ consumer, topic }) => [consumer === null ? null : (consumer as Buffer | string).toString(), String(topic)]),
+      records.map(({ consumer, topic }) => [
+        consumer === null ? null : (consumer as Buffer | string).toString(),
+        String(topic),
+      ]),
     ).toEqual([
       ['billing', 't'],
       [null, 't'],

@@ -41,7 +41,7 @@ export class LocalStoreUnderTest {
   readonly #outbox: OutboxTarget
   #lease: Lease | undefined
 
-  constructor(root: Pick<Root, 'database'>, target: Target, outbox: OutboxTarget) {
+  constructor(root: { readonly database: object }, target: Target, outbox: OutboxTarget) {
     this.ports = connectedPortsOf('test', root.database)
     this.store = this.ports.local!({ statementTimeoutMs: 10_000 })
     this.leases = this.ports.leases()

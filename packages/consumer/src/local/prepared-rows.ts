@@ -82,8 +82,8 @@ export class PreparedRows {
 
   /** Prepares the first suspect that is due, unless another suspect of the consumer is tried. Its attempt is counted first. */
   async trySuspect(): Promise<void> {
-    const { at, store, limits, watch, window, suspectLane, wake } = this.#tools
-    if (this.#suspect !== undefined || !suspectLane.enter(this, wake)) return
+    const { at, store, limits, watch, window, suspectLane, wake, over } = this.#tools
+    if (over.aborted || this.#suspect !== undefined || !suspectLane.enter(this, wake)) return
     try {
       const message = await store.readSuspect(at, limits)
       watch.sawSuspect(message !== undefined)
@@ -91,7 +91,8 @@ export class PreparedRows {
       if (this.#suspect !== undefined && !(await this.#prepareSuspect(this.#suspect)))
         this.#suspect = undefined
     } finally {
-      if (this.#suspect === undefined) suspectLane.leave(this)
+      // The lease may have been lost meanwhile: nothing ends the suspect then, and others of the consumer would wait for ever.
+      if (this.#suspect === undefined || over.aborted) suspectLane.leave(this)
     }
   }
 

@@ -114,7 +114,7 @@ export function givenConsumers({ given }: Subscribers, type: string | undefined)
  * Returns the error for messages that have neither a topic nor a subscriber.
  *
  * @param types the types of these messages.
- * @param known the types to which somebody subscribes, sorted; more than {@link LISTED_TYPES} are cut.
+ * @param known the types that have subscribers, sorted; more than {@link LISTED_TYPES} are cut.
  */
 export function unroutedError(
   types: readonly (string | undefined)[],

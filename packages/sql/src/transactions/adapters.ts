@@ -241,7 +241,7 @@ export interface Opening {
    *
    * @returns `false` if there is such a statement already.
    */
-  closeWith?(closing: Closing): boolean
+  readonly closeWith?: ((closing: Closing) => boolean) | undefined
 }
 
 /** The last statement of a transaction. It returns no columns. */
