@@ -91,7 +91,7 @@ export class PreparedRows {
       if (this.#suspect !== undefined && !(await this.#prepareSuspect(this.#suspect)))
         this.#suspect = undefined
     } finally {
-      // The lease may have been lost meanwhile: nothing ends the suspect then, and others of the consumer would wait for ever.
+      // The lease may have been lost meanwhile: nothing ends the suspect then, and others of the consumer would wait forever.
       if (this.#suspect === undefined || over.aborted) suspectLane.leave(this)
     }
   }
