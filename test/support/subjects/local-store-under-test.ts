@@ -14,6 +14,7 @@ import type {
 } from '@txbox/core/ports'
 import { connectedPortsOf } from '@txbox/core/internal'
 import type { OutboxTarget } from '../engines/outbox-target.ts'
+import type { Target } from '../engines/target.ts'
 
 /** The place of the messages of a `LocalStoreUnderTest`. */
 export const AT = { consumer: 'billing', shard: 3 } as const
