@@ -19,7 +19,7 @@ import { checkLocalOptions } from './options/local-settings.ts'
  *   database: postgres({ db: pool }),
  *   consumer: 'billing',
  *   handlers: {
- *     'order.placed': async (tx, { payload }) => {
+ *     'order.placed': async (tx, { payload }: LocalInboxMessage<{ id: string }>) => {
  *       await tx.query('insert into invoices (order_id) values ($1)', [payload.id])
  *     },
  *   },

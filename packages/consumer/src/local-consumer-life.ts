@@ -162,15 +162,24 @@ export class LocalConsumerLife extends LifeCycle implements LocalConsumer {
     const { ports, consumer, concurrency, handlers, log } = this.#settings
     const settings = engineSettings(this.#settings, this.#sourceOf())
     const run = new ConsumerRun(settings)
-    const leave = shareConcurrency(ports, {
-      given: concurrency,
-      set: (share) => (run.permits.concurrency = share),
-    })
     // A handler without a transaction needs no connection.
     const isTransacting = [...handlers.values()].some(({ isAtLeastOnce }) => !isAtLeastOnce)
-    const unuse = isTransacting
-      ? ports.useConnections?.(`local consumer '${oneLine(consumer)}'`, run.permits.concurrency)
-      : undefined
+    let unuse: (() => void) | undefined
+    // The share becomes smaller when another consumer starts: both together must not count for more than they use.
+    const use = (connections: number): void => {
+      unuse?.()
+      unuse = isTransacting
+        ? ports.useConnections?.(`local consumer '${oneLine(consumer)}'`, connections)
+        : undefined
+    }
+    const leave = shareConcurrency(ports, {
+      given: concurrency,
+      set(share) {
+        run.permits.concurrency = share
+        use(share)
+      },
+    })
+    if (concurrency !== undefined) use(concurrency)
     void run.ended.then(() => {
       leave()
       unuse?.()

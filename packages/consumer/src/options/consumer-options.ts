@@ -35,7 +35,7 @@ export type BatchHandler<P = unknown> = (
 ) => unknown
 
 export interface BatchOptions {
-  /** The maximum number of messages in a batch, 1 to 10,000. A batch has at most one message of each key. */
+  /** The maximum number of messages in a batch, 1 to 10,000. A batch has at most one message of each key, except with a local consumer. */
   maxSize: number
   /** How long the oldest message waits for more messages, 0 to 3,600,000 ms. @default 0 */
   lingerMs?: number | undefined
