@@ -256,7 +256,8 @@ export default defineConfig({
     // The connector `mariadb` before 3.5, which Prisma's adapter brings, reports a connection that breaks during `initSql`
     // to the pool, and leaves a second promise rejected. Tests that cut connections reach this moment now and then.
     onUnhandledError: (error) =>
-      ('code' in error && error['code'] === 'ER_INITIAL_SQL_ERROR') || isNamedOnly({ ...error })
+      ('code' in error && error['code'] === 'ER_INITIAL_SQL_ERROR') ||
+      isNamedOnly(error as unknown as Readonly<Record<string, unknown>>)
         ? false
         : undefined,
     teardownTimeout: 30_000,

@@ -16,7 +16,7 @@ const outside: string[] = []
  */
 export function isNamedOnly(error: Readonly<Record<string, unknown>>): boolean {
   if (!isCi() || error['code'] !== 'ECONNRESET' || outside.length > 0) return false
-  outside.push(`${String(error['code'])}, uncaught, near the test: ${String(error['VITEST_TEST_NAME'])}`)
+  outside.push(`ECONNRESET, uncaught, near the test: ${String(error['VITEST_TEST_NAME'])}`)
   return true
 }
 
