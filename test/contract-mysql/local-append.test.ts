@@ -194,7 +194,7 @@ for (const isolation of ISOLATIONS) {
       })
 
       test('register adds missing types only, and waits for no publisher if nothing is missing', async () => {
-        const subscriptions = local.ports.subscriptions!()
+        const subscriptions = local.ports.subscriptions()
         expect(await subscriptions.register('x', ['b', 'a', 'ä'])).toEqual(['a', 'b', 'ä'])
         const transaction = await root.begin()
         await local.append(transaction, [messageFor({ type: 'a' })], registered)

@@ -143,7 +143,7 @@ async function change(ids: readonly string[], options: ChangeOptions, what: Chan
   })
 }
 
-/** Who tries the messages again. A local consumer at which a message is not dead does not get it. */
+/** Returns the clause that says who tries the redriven messages again. A local consumer gets only messages that are dead there. */
 function whoGets(first: readonly Message[], queue: string | undefined): string {
   if (queue !== undefined) return 'receivers get them'
   const local = first.filter(({ consumer }) => consumer !== undefined).length

@@ -1,6 +1,6 @@
 import { LIMITS } from '@txbox/core'
 import type { ConnectedPorts, InspectionStore, LocalConsumerFigures, RemovalOutcome } from '@txbox/core/ports'
-import { connectedPortsOf, whoAmI } from '@txbox/core/internal'
+import { LOCAL_CONSUMER_NAME, connectedPortsOf, isLocalConsumerName, whoAmI } from '@txbox/core/internal'
 import { agreed, canAsk } from './ask.ts'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
 import { consumersTable } from './consumers-table.ts'
@@ -9,8 +9,6 @@ import { counted, write, writeJson } from './terminal.ts'
 import { visible } from './visible.ts'
 
 const CONSUMERS = 1000
-
-const NAME = new RegExp(`^(?!@)[!-~]{1,${LIMITS.consumerCharacters}}$`)
 
 interface ConsumersOptions extends DatabaseOptions {
   readonly json?: boolean
@@ -46,7 +44,6 @@ export async function addConsumer(
 ): Promise<void> {
   assertNames(name, types)
   await using(options, async ({ ports }) => {
-    if (ports.subscriptions === undefined) throw new Error('This database has no subscriptions.')
     const added = await ports.subscriptions().register(name, types)
     if (options.json === true) return writeJson({ consumer: name, added })
     const found =
@@ -128,7 +125,7 @@ function summaryOf({ discarded }: Removed, name: string, type: string | undefine
   return `Ended ${what}.${discarded === 0 ? '' : ` Deleted ${counted({ count: discarded }, 'message')}.`}`
 }
 
-/** What the operator may still have to do. */
+/** Returns a note for each step that the removal leaves to the operator. */
 function notesOn(
   { left, openPublishers }: Removed,
   figures: LocalConsumerFigures | undefined,
@@ -150,11 +147,7 @@ function notesOn(
 }
 
 function assertNames(name: string, types: readonly string[]): void {
-  if (!NAME.test(name)) {
-    throw new UsageError(
-      `the name of a consumer has 1 to ${LIMITS.consumerCharacters} visible ASCII characters and does not begin with '@'.`,
-    )
-  }
+  if (!isLocalConsumerName(name)) throw new UsageError(`the name of a consumer is ${LOCAL_CONSUMER_NAME}.`)
   if (types.some((type) => type === '' || type.length > LIMITS.typeCharacters)) {
     throw new UsageError(`a type has 1 to ${LIMITS.typeCharacters} characters.`)
   }

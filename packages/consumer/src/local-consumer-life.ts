@@ -1,4 +1,4 @@
-import { InvalidOptionError, hours, type Source } from '@txbox/core'
+import { hours, type Source } from '@txbox/core'
 import type { LocalStore } from '@txbox/core/ports'
 import { Deadline, LifeCycle, OptionChecker, SHARDS, oneLine, pause } from '@txbox/core/internal'
 import { ConsumerRun } from './consumer-run.ts'
@@ -124,7 +124,7 @@ export class LocalConsumerLife extends LifeCycle implements LocalConsumer {
 
   #store(): LocalStore {
     const { ports, leaseMs } = this.#settings
-    return ports.local!({ statementTimeoutMs: Math.max(leaseMs, MIN_TIMEOUT_MS) })
+    return ports.local({ statementTimeoutMs: Math.max(leaseMs, MIN_TIMEOUT_MS) })
   }
 
   /** Ends the run after the last of several drains, unless the consumer has been started meanwhile. */
@@ -144,12 +144,9 @@ export class LocalConsumerLife extends LifeCycle implements LocalConsumer {
       // Two runs would use the same leases: the next one begins after the last one has ended.
       await this.#ending
       const { ports, consumer, handlers } = this.#settings
-      const subscriptions = ports.subscriptions?.()
-      if (subscriptions === undefined || ports.local === undefined) {
-        throw new InvalidOptionError('createLocalConsumer: this kind of database has no local consumers.')
-      }
+      // The hub does the same whenever it is joined, also after an outage. Here the caller of `start` gets the errors.
       await ports.checkSchema()
-      await subscriptions.register(consumer, [...handlers.keys()])
+      await ports.subscriptions().register(consumer, [...handlers.keys()])
       this.refuseStopped('start')
       return await this.#started()
     } catch (error) {

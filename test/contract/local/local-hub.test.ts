@@ -135,7 +135,7 @@ onMainRoot(target, (kind) => {
 
   test('the types of a consumer are registered before it holds its shards', async () => {
     await join(root)
-    const subscriptions = connectedPortsOf('test', root.database).subscriptions!()
+    const subscriptions = connectedPortsOf('test', root.database).subscriptions()
     const types = (await subscriptions.list()).filter(({ consumer }) => consumer === 'billing')
     expect(types.map(({ type }) => type)).toEqual(['changed', 'made'])
   })

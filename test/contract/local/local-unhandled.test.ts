@@ -125,10 +125,13 @@ test('L6 the type without a handler is reported once by a warning that names it'
   await subject.start('billing', () => undefined, { logger })
   const ids = await subject.publish({ type: 'renamed', key: 'a' }, { type: 'renamed', key: 'b' })
   await parked(subject, ...ids)
+  const warnings = (): readonly string[] => lines.filter((line) => line.includes('renamed'))
   await until(
-    async () => lines.some((line) => line.includes('renamed')),
+    async () => warnings().length > 0,
     () => lines.join('\n'),
   )
+  await parked(subject, ...ids, ...(await subject.publish({ type: 'renamed', key: 'c' })))
+  expect(warnings()).toHaveLength(1)
 })
 
 test('L6 a message without a type at a consumer that is subscribed to nothing of the kind stays where it is', async () => {

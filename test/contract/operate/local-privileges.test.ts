@@ -63,7 +63,7 @@ test('an operator lists, redrives and discards messages of local consumers, and 
   expect((await store.retry(filter, 10)).messages).toEqual([])
   await expect(store.payloads('a', true, 10)).rejects.toThrow(/denied/)
   expect(await ports.inspection().localConsumers(5)).toMatchObject([{ name: 'c', parked: { count: 1 } }])
-  await ports.subscriptions!().register('c', ['t'])
+  await ports.subscriptions().register('c', ['t'])
   const how = { type: undefined, by: 'me', waitMs: 100 }
   expect(await ports.removals().remove('c', { ...how, discard: false })).toMatchObject({
     outcome: 'refused',

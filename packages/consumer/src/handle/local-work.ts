@@ -19,7 +19,7 @@ const FROZEN_AFTER_MS = 1000
 
 type LocalSettings = Extract<WorkSettings, { kind: 'local' }>
 
-/** What a transaction has done with its batch. */
+/** The result of a handler's transaction. */
 interface Done {
   /** The messages that could be locked. Only they were handled. */
   readonly locked: readonly HeldDelivery[]

@@ -8,7 +8,7 @@ const MAX_ROWS = 500
 /** The pauses before a settlement is repeated: after an error, or while another transaction has locked a row. */
 const PAUSES_MS = { shortest: 50, longest: 5000, longestLocked: 1000 } as const
 
-/** What happens to one delivery, or to rows behind it. */
+/** The settlement of one delivery, or of the rows that must wait behind it. */
 export type Settling =
   | { readonly accepted: LocalRow }
   | { readonly refused: LocalRefusal }

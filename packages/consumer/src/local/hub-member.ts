@@ -2,7 +2,7 @@ import type { Lease, LocalStore, LocalWork } from '@txbox/core/ports'
 import { unlessAborted, type HeldShard, type LeaseGroup, type LeaseKeeper } from '@txbox/core/internal'
 import type { LocalHeldShard, LocalJoin, LocalListener, LocalMembership } from './local-membership.ts'
 
-/** What a member asks of its hub. */
+/** The part of the hub that its members use. */
 interface Hub {
   readonly keeper: LeaseKeeper
   readonly store: LocalStore

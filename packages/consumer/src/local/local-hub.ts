@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
-import { InvalidOptionError, exponentialBackoff } from '@txbox/core'
+import { exponentialBackoff } from '@txbox/core'
 import type { ConnectedPorts, LocalStore } from '@txbox/core/ports'
 import {
   LOCAL_LEASES,
@@ -34,12 +34,8 @@ const hubs = new WeakMap<ConnectedPorts, LocalHub[]>()
  * @throws {DatabaseUnavailableError} when the database cannot be reached.
  */
 export async function joinLocalHub(ports: ConnectedPorts, join: LocalJoin): Promise<LocalMembership> {
-  const subscriptions = ports.subscriptions?.()
-  if (subscriptions === undefined || ports.local === undefined) {
-    throw new InvalidOptionError('createLocalConsumer: this database has no local consumers.')
-  }
   await ports.checkSchema()
-  await subscriptions.register(join.consumer, join.types)
+  await ports.subscriptions().register(join.consumer, join.types)
   const open = hubs.get(ports) ?? []
   hubs.set(ports, open)
   let hub = open.find((one) => !one.has(join.consumer))
@@ -174,7 +170,7 @@ class LocalHub {
     }
   }
 
-  /** What was seen of another server, or of one that has gone back in time, says nothing about this one. */
+  /** Forgets what was read if the server is another one, or its data has gone back in time. */
   #noticeServer(): void {
     if (this.store.generation === this.#generation) return
     this.#generation = this.store.generation

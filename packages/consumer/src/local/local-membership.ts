@@ -16,7 +16,7 @@ export interface LocalHeldShard {
   endWork(): void
 }
 
-/** What a local consumer learns from the hub of its process and pool. None of the functions may throw. */
+/** The hub of a process and pool calls these functions of a local consumer. None of them may throw. */
 export interface LocalListener {
   /** A poll follows at once: `found` reports the rows that are there. */
   acquired(held: LocalHeldShard): void

@@ -14,7 +14,7 @@ import { ShardWindow } from './shard-window.ts'
 import type { SuspectLane } from './suspect-lane.ts'
 import { Takeovers } from './takeovers.ts'
 
-/** What the window of a shard holds at most. */
+/** The maximum number of messages that a shard's window holds, and the maximum size of their payloads. */
 const WINDOW = { messages: 500, bytes: 4 * 1024 * 1024 } as const
 /** When rows that could not be parked, because another transaction has locked them, are looked at again. */
 const LOCKED_PAUSE_MS = 500

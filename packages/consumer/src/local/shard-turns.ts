@@ -105,7 +105,7 @@ export class ShardTurns {
     this.#isAgain = true
   }
 
-  /** What was seen of another server, or of one that has gone back in time, says nothing about this one. */
+  /** Forgets what was read if the server is another one, or its data has gone back in time. */
   #noticeServer(): void {
     const { store, window, parked } = this.#tools
     if (store.generation === this.#generation) return

@@ -51,7 +51,7 @@ export function consumerLog(name: string, logger: Logger | false | undefined): C
       } else if (!countsDeliveries) uncounted(source)
     },
     warned(text, event) {
-      logged.write({ level: 'warn', object: { event }, text: `${who}: ${text}` })
+      logged.write({ level: 'warn', object: { event }, text: `${who}: ${text}`, failure: event === 'source' })
     },
     receivesAgain(source, outageMs) {
       logged.over('unavailable')

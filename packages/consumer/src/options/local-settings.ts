@@ -12,7 +12,9 @@ import type { ConnectedPorts } from '@txbox/core/ports'
 import {
   OptionChecker,
   connectedPortsOf,
+  LOCAL_CONSUMER_NAME,
   inboxKey,
+  isLocalConsumerName,
   loggerOption,
   nameOf,
   oneLine,
@@ -32,9 +34,6 @@ const WHERE = 'createLocalConsumer'
 const MAX_CONCURRENCY = 10_000
 const MAX_BATCHES = 1000
 const MAX_PREFETCH = 65_535
-
-/** Visible ASCII: the name is part of the names of leases. A leading `@` is left for names of txbox. */
-const CONSUMER_NAME = /^(?!@)[!-~]+$/
 
 const ISOLATION_LEVELS: readonly IsolationLevel[] = ['read committed', 'repeatable read']
 
@@ -97,12 +96,7 @@ export function checkLocalOptions(options: object): LocalSettings {
  */
 function localConsumerName(check: OptionChecker, option: string): string {
   const name = check.text(option, { max: LIMITS.consumerCharacters })
-  if (!CONSUMER_NAME.test(name)) {
-    throw check.wrong(
-      option,
-      `1 to ${LIMITS.consumerCharacters} visible ASCII characters, without a leading @`,
-    )
-  }
+  if (!isLocalConsumerName(name)) throw check.wrong(option, LOCAL_CONSUMER_NAME)
   return name
 }
 

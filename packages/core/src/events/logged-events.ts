@@ -25,7 +25,10 @@ export type LogLines<Events> = { readonly [E in keyof Events]?: (event: Events[E
 /** Sends events to a logger; without a logger, emits a process warning for a failure that has no listener. */
 export interface LoggedEvents<Events extends { error: { error: unknown } }> {
   readonly events: EventListeners<Events>
-  /** Writes a log line that belongs to no event. An error that the logger throws is ignored. */
+  /**
+   * Writes a log line that belongs to no event. An error that the logger throws is ignored. Without a logger, a failure becomes
+   * a process warning each time; `false` suppresses the warning.
+   */
   readonly write: (line: LogLine) => void
   /** Reports that trouble of this kind has ended. */
   readonly over: (kind: string) => void
@@ -62,6 +65,10 @@ export function loggedEvents<Events extends { error: { error: unknown } }>(
     if (line.kind !== undefined) {
       trouble.report(line.kind, (times, { firstAt, lastAt }) => log(counted(line, times, firstAt, lastAt)))
       return
+    }
+    if (line.failure === true && logger === undefined) {
+      const advice = "Pass the option 'logger', such as consoleLogger(), to get such lines in a log."
+      process.emitWarning(`${line.text} ${advice}`, { type: 'TxboxWarning', code: 'TXBOX_UNHEARD_WARNING' })
     }
     // Debug lines may be as frequent as messages, and would bring every count forward.
     if (line.level !== 'debug') trouble.flush()

@@ -111,8 +111,8 @@ export interface ConnectedPorts extends DatabasePorts {
    * Returns the store of the local consumers. A statement outside of the transactions of handlers that has no answer within
    * `statementTimeoutMs` counts as failed.
    */
-  local?(options: { readonly statementTimeoutMs: number }): LocalStore
-  subscriptions?(): SubscriptionStore
+  local(options: { readonly statementTimeoutMs: number }): LocalStore
+  subscriptions(): SubscriptionStore
   removals(): SubscriptionRemovalStore
   garbage(): GarbageStore
   inspection(): InspectionStore

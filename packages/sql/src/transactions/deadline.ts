@@ -1,4 +1,4 @@
-import type { RootAdapter } from './adapters.ts'
+import type { RootAdapter } from './root-adapter.ts'
 
 /**
  * The share of a timeout after which the server cancels a late statement, so that its answer still reaches the client.

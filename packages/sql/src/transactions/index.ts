@@ -29,16 +29,12 @@ export type {
   Awaitable,
   CheckedSnapshot,
   ConnectionMonitor,
-  ListeningConnection,
-  Opening,
-  OwnConnection,
-  Statement,
   Resolved,
-  RootAdapter,
   Snapshot,
   SqlResult,
   TransactionState,
 } from './adapters.ts'
+export type { ListeningConnection, Opening, OwnConnection, Statement, RootAdapter } from './root-adapter.ts'
 export { useConnections } from './pool-use.ts'
 export { startOnPool, withinPool } from './pool-waits.ts'
 export { Resolver, connectionIdentity, resolverOption } from './resolver/resolver.ts'

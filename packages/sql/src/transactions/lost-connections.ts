@@ -1,7 +1,8 @@
 import { DatabaseUnavailableError, isTxboxError, type Loss } from '@txbox/core'
 import { isCausedBy, isFullDisk, propertyOf, readOnlyPart, unanswered, within } from '@txbox/core/internal'
 import type { DatabaseErrors } from '../errors/database-errors.ts'
-import type { Resolved, RootAdapter } from './adapters.ts'
+import type { Resolved } from './adapters.ts'
+import type { RootAdapter } from './root-adapter.ts'
 import { connectionStatements } from './connection-statements.ts'
 
 /** How long a connection may take to give a sign of life. */

@@ -9,7 +9,8 @@ import type { ConnectedPorts } from '@txbox/core/ports'
 import { OptionChecker, nameOf, reasonOf, unlessAborted } from '@txbox/core/internal'
 import type { DatabaseErrors } from '../errors/database-errors.ts'
 import { LostTransaction } from './end-of-connection.ts'
-import type { Opening, Resolved, RootAdapter } from './adapters.ts'
+import type { Resolved } from './adapters.ts'
+import type { Opening, RootAdapter } from './root-adapter.ts'
 import { inheritLoss, recordLoss, recordLossOf } from './lost-connections.ts'
 
 const ISOLATIONS: readonly unknown[] = [

@@ -1,7 +1,7 @@
 import { DatabaseUnavailableError } from '@txbox/core'
 import { Turns } from '@txbox/core/internal'
 import type { DatabaseErrors } from '../../errors/database-errors.ts'
-import type { OwnConnection } from '../../transactions/adapters.ts'
+import type { OwnConnection } from '../../transactions/root-adapter.ts'
 import { repeatOnConflict } from '../../transactions/repeat-on-conflict.ts'
 
 /**

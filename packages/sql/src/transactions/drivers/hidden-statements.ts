@@ -1,4 +1,4 @@
-import type { Isolation } from '../adapters.ts'
+import type { Isolation } from '../root-adapter.ts'
 import { PROBE, savepointStatements } from '../savepoint-statements.ts'
 
 /** Texts for libraries that hide their connection: they are sent with statements, or open transactions. */

@@ -1,5 +1,6 @@
 import { within } from '@txbox/core/internal'
-import type { OwnConnection, RootAdapter, SqlResult } from '../adapters.ts'
+import type { SqlResult } from '../adapters.ts'
+import type { OwnConnection, RootAdapter } from '../root-adapter.ts'
 import { hasFunction } from '../members.ts'
 import { noFreeConnection } from '../pool-waits.ts'
 import { isSilent, suspectConnections } from './suspect-connections.ts'

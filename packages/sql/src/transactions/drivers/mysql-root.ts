@@ -1,6 +1,7 @@
 import { propertyOf } from '@txbox/core/internal'
 import { isStale } from './stale-connection.ts'
-import type { Isolation, OwnConnection, RootAdapter, SqlResult } from '../adapters.ts'
+import type { SqlResult } from '../adapters.ts'
+import type { Isolation, OwnConnection, RootAdapter } from '../root-adapter.ts'
 import { lentBy } from '../pool-waits.ts'
 import { discardDeadIdle } from './idle-connections.ts'
 import { SET_ISOLATION, mysql2Statements } from './mysql2-statements.ts'

@@ -1,4 +1,4 @@
-import type { Isolation } from '../adapters.ts'
+import type { Isolation } from '../root-adapter.ts'
 
 /** Statements that open and end txbox's own transactions on MySQL and MariaDB. */
 export const mysql2Statements = {

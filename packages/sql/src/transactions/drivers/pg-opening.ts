@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { TransactionConflictError } from '@txbox/core'
 import { propertyOf, reasonOf } from '@txbox/core/internal'
-import type { Closing, Opening } from '../adapters.ts'
+import type { Closing, Opening } from '../root-adapter.ts'
 import { sendOn, type Wire } from './pg-flight.ts'
 import { pgStatements } from './pg-statements.ts'
 

@@ -1,6 +1,7 @@
 import { TransactionAbortedError } from '@txbox/core'
 import { propertyOf } from '@txbox/core/internal'
-import type { ListeningConnection, OwnConnection, RootAdapter, SqlResult, Statement } from '../adapters.ts'
+import type { SqlResult } from '../adapters.ts'
+import type { ListeningConnection, OwnConnection, RootAdapter, Statement } from '../root-adapter.ts'
 import { cancelAfterMs } from '../deadline.ts'
 import { isStale } from './stale-connection.ts'
 import { discardDeadIdle } from './idle-connections.ts'

@@ -1,4 +1,4 @@
-import type { Isolation } from '../adapters.ts'
+import type { Isolation } from '../root-adapter.ts'
 
 export const pgStatements = {
   begin: 'BEGIN',

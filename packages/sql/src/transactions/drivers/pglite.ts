@@ -1,4 +1,5 @@
-import type { DriverAdapter, RootAdapter, SqlResult } from '../adapters.ts'
+import type { DriverAdapter, SqlResult } from '../adapters.ts'
+import type { RootAdapter } from '../root-adapter.ts'
 import { hasBoolean, hasFunction } from '../members.ts'
 import { withLiterals } from './postgres-literals.ts'
 import { outsideTransaction } from './hidden-errors.ts'

@@ -1,6 +1,7 @@
 import { UnsupportedTransactionError } from '@txbox/core'
 import { propertyOf, unanswered, within } from '@txbox/core/internal'
-import type { DriverAdapter, RootAdapter, SqlResult } from '../adapters.ts'
+import type { DriverAdapter, SqlResult } from '../adapters.ts'
+import type { RootAdapter } from '../root-adapter.ts'
 import { hasFunction } from '../members.ts'
 import { withLiterals } from './postgres-literals.ts'
 import { outsideTransaction } from './hidden-errors.ts'

@@ -5,16 +5,8 @@ import {
   type TransactionLibraryRoot,
 } from '@txbox/core'
 import { nameOf, unanswered, within } from '@txbox/core/internal'
-import type {
-  Awaitable,
-  Isolation,
-  ListeningConnection,
-  Opening,
-  OwnConnection,
-  Resolved,
-  RootAdapter,
-  SqlResult,
-} from '../adapters.ts'
+import type { Awaitable, Resolved, SqlResult } from '../adapters.ts'
+import type { Isolation, ListeningConnection, Opening, OwnConnection, RootAdapter } from '../root-adapter.ts'
 import { hiddenStatements } from '../drivers/hidden-statements.ts'
 import { isSilent, suspectConnections } from '../drivers/suspect-connections.ts'
 
