@@ -1,8 +1,7 @@
 /**
  * Two tiers of the same tests. `quick` (`npm test`) runs every rule once per database: on one kind of handle, which
  * differs from database to database, and at one isolation level unless the level matters; slow files take turns on the
- * databases. `all` (`npm run test:all`) runs every kind of handle, every level, and crash tests and Galera on every
- * database.
+ * databases. `all` (`npm run test:all`) runs every kind of handle, every level, crash tests, schema tools and Galera.
  */
 export type Tier = 'quick' | 'all'
 
@@ -10,12 +9,16 @@ export type Tier = 'quick' | 'all'
 const ONLY_IN_ALL: readonly string[] = [
   'galera',
   'pgbouncer',
+  'crash',
   'mysql-crash',
   'mariadb-crash',
   'chaos-broker',
   'chaos-postgres',
   'chaos-mysql',
   'chaos-mariadb',
+  'schema-tools-postgres',
+  'schema-tools-mysql',
+  'schema-tools-mariadb',
   'debezium-postgres',
   'debezium-mysql',
   'debezium-mariadb',
@@ -83,7 +86,7 @@ export function leftOut(): readonly string[] {
   return [
     ...turns,
     "LEFT OUT by this tier: other kinds of handles than each database's main one; isolation levels where they make no difference;",
-    '  slow files on all databases but one (test/support/tiers/rotated-files.ts); two of three steps of crash tests;',
+    '  slow files on all databases but one (test/support/tiers/rotated-files.ts); crash tests;',
     `  projects ${ONLY_IN_ALL.filter(isLeftToAll).join(', ')}; all drivers and the oldest version of each library;`,
     '  the rules that a library shares with the driver underneath (those that test/libraries/differences.ts does not name).',
     "  'npm run test:all' runs them.",

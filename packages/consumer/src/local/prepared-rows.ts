@@ -83,6 +83,7 @@ export class PreparedRows {
   /** Prepares the first suspect that is due, unless another suspect of the consumer is tried. Its attempt is counted first. */
   async trySuspect(): Promise<void> {
     const { at, store, limits, watch, window, suspectLane, wake, over } = this.#tools
+    // After `end`, nothing would leave the lane, and the other shards of the consumer would wait forever.
     if (over.aborted || this.#suspect !== undefined || !suspectLane.enter(this, wake)) return
     try {
       const message = await store.readSuspect(at, limits)
@@ -91,8 +92,7 @@ export class PreparedRows {
       if (this.#suspect !== undefined && !(await this.#prepareSuspect(this.#suspect)))
         this.#suspect = undefined
     } finally {
-      // The lease may have been lost meanwhile: nothing ends the suspect then, and others of the consumer would wait forever.
-      if (this.#suspect === undefined || over.aborted) suspectLane.leave(this)
+      if (this.#suspect === undefined) suspectLane.leave(this)
     }
   }
 
