@@ -23,7 +23,11 @@ function watching(crashes: number, inFlight?: string) {
     },
   } as unknown as LocalStore
   const held = { consumer: 'billing', shard: 3, lease, crashes } as LocalHeldShard
-  const watch = new LocalCrashWatch(held, store)
+  const watch = new LocalCrashWatch(
+    held,
+    store,
+    (error) => void calls.push(['reported', (error as Error).message]),
+  )
   return { watch, calls, lock: (rows: readonly LocalRow[]) => (locked = rows) }
 }
 
@@ -68,10 +72,12 @@ test('L5 O9 after two deaths the noted messages become suspects, and those that 
   expect(watch.hasSuspects).toBe(true)
 })
 
-test('L5 O9 a note that was written by hand marks nothing, and is removed', async () => {
+test('L5 O9 a note that was written by hand is reported, marks nothing, and is removed', async () => {
   for (const note of ['no note', '[]', '{"waiting":[["x","y"]]}', '{"waiting":7}']) {
     const { watch, calls } = watching(2, note)
     await watch.begin()
-    expect(calls).toEqual([['note', undefined]])
+    const isReadable = note === '[]'
+    const reported = ['reported', expect.stringContaining("in the lease 'local/billing/03' cannot be read")]
+    expect(calls).toEqual([...(isReadable ? [] : [reported]), ['note', undefined]])
   }
 })

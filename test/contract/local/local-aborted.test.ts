@@ -64,6 +64,19 @@ onEachRoot(target, (kind) => {
     },
   )
 
+  test('L1 I7 a handler answers before a helper of it, which nothing awaits, has sent ROLLBACK: the message is not removed without the effect', async () => {
+    const { subject, ids } = await handleTwo((tx) => {
+      const late = async (): Promise<void> => {
+        await target.exec(tx, 'select 1')
+        await target.exec(tx, 'rollback')
+      }
+      void late().catch(() => undefined)
+    })
+    const dead = await subject.deadLetters.list({ consumer: subject.name() })
+    expect((await subject.effects(ids[0]!)) + dead.length).toBe(1)
+    expect(await subject.effects(ids[1]!)).toBe(1)
+  })
+
   test.for(abortions)(
     'L1 L5 I7 a handler swallows the error of %s: counted tries, and then a dead letter with TransactionAbortedError',
     async ([, abort]) => {

@@ -253,7 +253,7 @@ export class WindowWorld {
         this.#settlements.push(() => {
           for (const { message } of behind) this.table.behind(message)
           this.#answered(() => {
-            this.window.parked(parked)
+            for (const lane of this.window.parked(parked)) this.#work.push(() => this.resume(lane))
             this.found()
           })
         })

@@ -1,4 +1,4 @@
-import { TransactionAbortedError, type Session } from '@txbox/core'
+import { TransactionAbortedError, isTxboxError, type Session } from '@txbox/core'
 import type { ConnectedPorts } from '@txbox/core/ports'
 import { attemptsOnConflict, causing, propertyOf, type Cause } from '@txbox/core/internal'
 import { isTransactionAborted, mayHaveCommitted } from '../errors/failure-kind.ts'
@@ -216,7 +216,10 @@ async function removed(batch: readonly HeldDelivery[], session: Session, call: H
   } catch (error) {
     // The handler itself may have removed the message, or have rolled back to a savepoint from before its lock.
     if (isTransactionAborted(error)) call.isOwnStatement = false
-    throw error
+    // A call of the handler that nothing awaited has ended the transaction after the handler had returned.
+    const hasEnded = isTxboxError(error) && error.code === 'TXBOX_NOT_IN_TRANSACTION'
+    if (hasEnded) call.isOwnStatement = false
+    throw hasEnded ? endedByHandler(error) : error
   }
 }
 

@@ -24,7 +24,7 @@ export class KeyLane {
   readonly refused = new Set<WindowRow>()
   /** The number of rows that are being parked. */
   parking = 0
-  /** Whether the waiting rows that are held must be parked as soon as the lane is resumed: another transaction has locked one of them. */
+  /** Whether the waiting rows that are held must be parked as soon as the lane is resumed, because a parked row comes before them. */
   mustPark = false
 
   constructor(id: string, key: string | undefined) {
@@ -77,6 +77,11 @@ export class KeyLane {
       length += 1
     }
     return length
+  }
+
+  /** Whether a row of this table is held. */
+  hasHeld(table: LocalMessage['in']): boolean {
+    return this.held.some(({ message }) => message.in === table)
   }
 
   /** Whether a parked row of the key is known. */

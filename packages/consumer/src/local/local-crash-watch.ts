@@ -24,6 +24,7 @@ export class LocalCrashWatch {
   readonly #held: LocalHeldShard
   readonly #at: LocalShard
   readonly #store: LocalStore
+  readonly #reported: (error: unknown) => void
   /** Noted messages that are not suspects yet, because another transaction has locked them. */
   #noted: readonly LocalRow[] = []
   #isActive: boolean
@@ -33,7 +34,9 @@ export class LocalCrashWatch {
   #read = 0
   #horizon: bigint | undefined
 
-  constructor(held: LocalHeldShard, store: LocalStore) {
+  /** @param reported is called with an error that needs no other reaction. */
+  constructor(held: LocalHeldShard, store: LocalStore, reported: (error: unknown) => void) {
+    this.#reported = reported
     this.#held = held
     this.#at = { consumer: held.consumer, shard: held.shard }
     this.#store = store
@@ -65,7 +68,7 @@ export class LocalCrashWatch {
   async begin(): Promise<void> {
     if (this.hasBegun) return
     const { lease, crashes } = this.#held
-    if (crashes >= SUSPICIOUS_CRASHES) this.#noted = parse(lease.inFlight)
+    if (crashes >= SUSPICIOUS_CRASHES) this.#noted = this.#suspectsOf(lease.inFlight)
     await this.suspectLeft()
     // The note stays until all of its messages are suspects: if this owner dies as well, the next one reads it.
     if (lease.inFlight !== undefined && this.#noted.length === 0) await this.#write(undefined)
@@ -118,6 +121,18 @@ export class LocalCrashWatch {
     this.#isActive = false
   }
 
+  /** An unreadable note, which was written by hand or by another version, counts as a note without suspects. */
+  #suspectsOf(note: string | undefined): readonly LocalRow[] {
+    try {
+      return parse(note)
+    } catch (cause) {
+      const { name } = this.#held.lease
+      const text = `The note about messages in flight in the lease '${name}' cannot be read, so a message that kills its process is not recognized this time.`
+      this.#reported(new Error(text, { cause }))
+      return []
+    }
+  }
+
   async #write(noted: string | undefined): Promise<void> {
     const { lease } = this.#held
     if (await this.#store.note(lease, noted)) return
@@ -133,14 +148,10 @@ function notedOf(rows: readonly LocalRow[]): Noted {
   return { waiting: of('waiting'), parked: of('parked') }
 }
 
-/** Parses a note. An unreadable note, which was written by hand, counts as a note without suspects. */
-function parse(text: string | undefined): readonly LocalRow[] {
-  try {
-    const noted = JSON.parse(text ?? '{}') as Noted
-    return (['waiting', 'parked'] as const).flatMap((table) =>
-      (noted[table] ?? []).map(([seq, stamp]) => ({ in: table, seq: BigInt(seq), stamp: Number(stamp) })),
-    )
-  } catch {
-    return []
-  }
+/** @throws when the note cannot be read. */
+function parse(text = '{}'): readonly LocalRow[] {
+  const noted = JSON.parse(text) as Noted
+  return (['waiting', 'parked'] as const).flatMap((table) =>
+    (noted[table] ?? []).map(([seq, stamp]) => ({ in: table, seq: BigInt(seq), stamp: Number(stamp) })),
+  )
 }

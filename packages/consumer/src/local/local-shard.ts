@@ -71,7 +71,7 @@ export class LocalShardWork implements DeliveryOwner {
     this.#at = at
     this.#tools = tools
     this.#window = new ShardWindow(WINDOW, runLength)
-    this.#watch = new LocalCrashWatch(held, store)
+    this.#watch = new LocalCrashWatch(held, store, reported)
     this.#parked = new ParkedTurns({ held, at, store, window: this.#window, watch: this.#watch })
     if (lease.crashes > 0) {
       this.#takeovers = new Takeovers(performance.now() + handleTimeoutMs, {
@@ -181,7 +181,7 @@ export class LocalShardWork implements DeliveryOwner {
     if (row.state !== 'out' || this.#over.signal.aborted) return
     const behind = this.#window.refused(row)
     if (behind.length > 0) await this.#settleBehind(behind)
-    this.#window.parked([row])
+    for (const lane of this.#window.parked([row])) this.#resumeIn(lane, LOCKED_PAUSE_MS)
     if ('refused' in settling) this.#parked.dueIn(settling.refused.retryInMs ?? 0)
   }
 

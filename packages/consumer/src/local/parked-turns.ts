@@ -110,9 +110,8 @@ export class ParkedTurns {
       throw error
     }
     if (window.addDue(read, messages)) this.#isDue = true
-    if (messages.length > 0) return
-    watch.triedParked()
-    // A suspect that waited behind another message of its key may be due now.
+    // A suspect that waited behind another message of its key may be due now, whatever other parked messages there are.
     if (isFirstSinceDue) watch.sawSuspect(true)
+    if (messages.length === 0) watch.triedParked()
   }
 }

@@ -6,6 +6,8 @@ import type { LocalHeldShard } from './local-membership.ts'
 import type { ParkedTurns } from './parked-turns.ts'
 import type { ShardWindow } from './shard-window.ts'
 
+/** While the lease is in doubt, this pause is between two looks. */
+const DOUBT_MS = 200
 /** The pauses of a shard whose statements fail. */
 const PAUSES_MS = { shortest: 100, longest: 5000 } as const
 
@@ -36,6 +38,7 @@ export class ShardTurns {
   #generation: number
   #isRunning = false
   #isAgain = false
+  #hasEnded = false
   #failures = 0
   #timer: NodeJS.Timeout | undefined
 
@@ -52,6 +55,7 @@ export class ShardTurns {
 
   /** Nothing is done from now on. */
   end(): void {
+    this.#hasEnded = true
     clearTimeout(this.#timer)
   }
 
@@ -72,7 +76,8 @@ export class ShardTurns {
       news()
     }
     this.#isRunning = false
-    if (!isOver()) this.#wakeLater(pauseMs)
+    // While the lease is in doubt nothing is done; it may be renewed, and then nothing else would set the timer.
+    if (!this.#hasEnded) this.#wakeLater(isOver() ? Math.max(pauseMs, DOUBT_MS) : pauseMs)
   }
 
   async #turn(): Promise<void> {

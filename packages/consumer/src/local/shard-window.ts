@@ -109,8 +109,10 @@ export class ShardWindow {
   resume(lane: KeyLane): readonly WindowRow[] {
     lane.isHeldBack = false
     this.#cursor.mayBring()
-    const rows = lane.mustPark ? this.#rows.takeHeld(lane, 'waiting') : []
-    lane.mustPark = false
+    // Rows that are being parked come first: the lane is resumed again when that has ended.
+    const mayPark = lane.mustPark && lane.parking === 0
+    const rows = mayPark ? this.#rows.takeHeld(lane, 'waiting') : []
+    if (mayPark) lane.mustPark = false
     return this.#rows.park(lane, rows)
   }
 
@@ -180,7 +182,11 @@ export class ShardWindow {
     return waiting
   }
 
-  /** The rows are parked, apart from those that another transaction has locked. @returns lanes that must be resumed after a pause. */
+  /**
+   * The rows are parked, apart from those that another transaction has locked.
+   *
+   * @returns lanes that must be resumed after a pause: rows of theirs are locked, or were read meanwhile.
+   */
   parked(rows: readonly WindowRow[], locked: ReadonlySet<string> = new Set()): ReadonlySet<KeyLane> {
     const again = new Set<KeyLane>()
     for (const row of rows) {
@@ -192,6 +198,12 @@ export class ShardWindow {
         again.add(lane)
         this.#rows.hold(row)
       } else this.#rows.end(row)
+      // Waiting rows are locked, or were read meanwhile, or the lane was resumed too early.
+      if (lane.parking === 0 && (lane.mustPark || lane.hasHeld('waiting'))) {
+        lane.mustPark = true
+        again.add(lane)
+        this.#rows.changed(lane)
+      }
     }
     return again
   }
@@ -232,8 +244,9 @@ export class ShardWindow {
         }
       }
       const isBlocked = message.blocked || read.parked.has(lane.id) || lane.parking > 0
-      // They are parked behind a row that is being refused, or together with a row that is locked now.
-      const isLater = lane.refused.size > 0 || lane.mustPark
+      // They are parked behind a row that is being refused, together with a row that is locked now, or after the rows that are
+      // being parked, which another transaction may have locked: they must not overtake those.
+      const isLater = lane.refused.size > 0 || lane.mustPark || lane.parking > 0
       if (isBlocked && lane.key !== undefined && !isLater) blocked.add(lane)
       this.#rows.changed(lane)
     }

@@ -57,7 +57,7 @@ export interface AnyLocalConsumerOptions<Tx> {
   /** The messages of one key are handled one at a time, in the order in which they were published. There is no other order. */
   order?: 'per-key' | undefined
   /**
-   * The maximum number of attempts of a message, and the pauses between them. If attempt number `attempts` fails, the message
+   * The maximum number of attempts of a message, 1 to 1000, and the pauses between them; a pause of more than a day is cut. If attempt number `attempts` fails, the message
    * becomes a dead letter. Until then, and while it waits, the later messages of its key wait. Conflicts and outages of the database
    * count no attempt.
    *
@@ -79,10 +79,10 @@ export interface AnyLocalConsumerOptions<Tx> {
    */
   leaseMs?: number | undefined
   /**
-   * The polling interval in milliseconds: `min` while there are messages, growing to `max` when idle; each 1 ms to 1 h. The local
+   * The polling interval in milliseconds: `min` while there are messages, growing to `max` when idle; each 1 ms to 1 h, `max` at least `min`. The local
    * consumers of a process that share a `database` poll together, at the shortest interval of them.
    *
-   * @default { min: 20, max: 500 }
+   * @default { min: 20, max: 500 }, and `min` for `max` if that is more than 500
    */
   pollIntervalMs?: { min?: number | undefined; max?: number | undefined } | undefined
   /**
@@ -103,14 +103,20 @@ export interface AnyLocalConsumerOptions<Tx> {
 
 /** The options of a local consumer that handles one message at a time. */
 export interface LocalConsumerOptions<Tx, Payloads> extends AnyLocalConsumerOptions<Tx> {
-  /** The handlers by the type of the messages, at least one. The consumer subscribes to these types when it starts. */
+  /**
+   * The handlers by the type of the messages, at least one; a type has 1 to 255 characters. The consumer subscribes to these types
+   * when it starts.
+   */
   handlers: LocalHandlers<Tx, Payloads>
   batch?: undefined
 }
 
 /** The options of a local consumer that handles several messages together. */
 export interface LocalBatchConsumerOptions<Tx, Payloads> extends AnyLocalConsumerOptions<Tx> {
-  /** The handlers by the type of the messages, at least one. The consumer subscribes to these types when it starts. */
+  /**
+   * The handlers by the type of the messages, at least one; a type has 1 to 255 characters. The consumer subscribes to these types
+   * when it starts.
+   */
   handlers: LocalBatchHandlers<Tx, Payloads>
   /**
    * The messages of a batch have one type, and it may have several of a key, in their order. If a batch fails, it is divided until
@@ -132,7 +138,7 @@ export interface LocalDrainResult {
 
 /** Handles the messages that an outbox has stored for this consumer. */
 export interface LocalConsumer extends Omit<Consumer<LocalInboxMessage>, 'start' | 'stop' | 'concurrency'> {
-  /** The maximum number of handlers, or batches, at a time. */
+  /** The maximum number of handlers, or batches, at a time. A default share changes when other consumers start or stop. */
   readonly concurrency: number
   /**
    * Checks the tables, subscribes to the types of the handlers, and begins to handle messages. After an error nothing runs, and
@@ -146,6 +152,8 @@ export interface LocalConsumer extends Omit<Consumer<LocalInboxMessage>, 'start'
   /**
    * Begins no further message. Running handlers may finish within `timeoutMs`. Shortly before the time is over, their signals are
    * aborted and their transactions rolled back, which counts no attempt. Resolves at most 0.1 s after the time limit.
+   *
+   * @throws {InvalidOptionError} for an unknown or wrong option.
    */
   stop(options?: {
     /** The time limit in milliseconds, 0 to 1 h. @default 10_000 */
@@ -156,7 +164,7 @@ export interface LocalConsumer extends Omit<Consumer<LocalInboxMessage>, 'start'
    * whose next attempt is not due. Without `start`, other processes may take the messages of this consumer as soon as `drain` has
    * returned.
    *
-   * @throws the errors of `start`.
+   * @throws {InvalidOptionError} for an unknown or wrong option, and the errors of `start`.
    */
   drain(options?: {
     /** When to return although messages are left, in milliseconds from now, 1 ms to 24 h. @default no limit */

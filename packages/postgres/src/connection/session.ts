@@ -33,8 +33,6 @@ export interface PostgresSession extends Session, Resolved {
   readonly since: Snapshot | undefined
   /** Present as long as BEGIN has not been sent. */
   opening: Opening | undefined
-  /** Sends the last statement together with COMMIT. Absent if the library sends COMMIT by itself. */
-  readonly closeWith: Opening['closeWith']
 }
 
 /** Asks the server whether the rows that were written in the transaction still exist and are not committed. */
@@ -98,7 +96,6 @@ function sessionOn(
     isOpen,
     settled,
     opening,
-    closeWith: opening?.closeWith,
     monitor,
     since: monitor?.snapshot(),
   } as never

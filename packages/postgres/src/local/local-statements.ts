@@ -23,9 +23,6 @@ const LOCAL: Backlog = {
   byConsumer: true,
 }
 
-/** The text of the server's error when a message is no longer there at the end of its handler's transaction. */
-export const NOT_REMOVED = 'txbox: the message is gone'
-
 /** The columns that a row keeps when it is parked. */
 const KEPT_COLUMNS = 'id, topic, key, type, content_type, headers, correlation_id, trace_context'
 const KEPT = KEPT_COLUMNS.split(', ')
@@ -190,20 +187,7 @@ where case when found.seq is not null then ${STILL_HELD} end`,
 
     lockOneUnseen: lockingOne(''),
 
-    /**
-     * Removes one row ($3 and $4), or fails. Without columns, because nothing reads the columns of a statement that travels with
-     * COMMIT. Only its failure keeps the transaction from committing.
-     */
-    removeOneOrFail: `
-with removed as (
-  delete from ${outbox} as o
-  where o.consumer = $1::text and o.shard = $2::smallint and o.seq = $3::bigint and ${stampIn('o')} = $4::timestamptz
-  returning 1
-)
-select
-from (select pg_catalog.count(*) as rows from removed) as counted
-where (case when counted.rows = 1 then 'true' else '${NOT_REMOVED}' end)::boolean`,
-
+    /** Removes one row ($3 and $4) that the transaction has locked. */
     removeOne: `
 delete from ${outbox} as o
 where o.consumer = $1::text and o.shard = $2::smallint and o.seq = $3::bigint and ${stampIn('o')} = $4::timestamptz

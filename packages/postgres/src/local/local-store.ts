@@ -25,7 +25,7 @@ import { relayStatements } from '../relay/relay-statements.ts'
 import { localParkedStatements } from './local-parked-statements.ts'
 import { LocalReads, placesOf } from './local-reads.ts'
 import { LocalSettlements, scope } from './local-settlements.ts'
-import { NOT_REMOVED, localStatements } from './local-statements.ts'
+import { localStatements } from './local-statements.ts'
 
 const LOCKING = 'locking the message of a local consumer'
 const REMOVING = 'removing the message of a local consumer'
@@ -134,7 +134,6 @@ export class PostgresLocalStore implements LocalStore {
       const wanted = rows.filter((row) => row.in === where)
       if (wanted.length === 0) continue
       const isOne = where === 'waiting' && wanted.length === 1
-      if (isOne && this.#removesWithCommit(session, at, wanted[0]!)) continue
       const text = isOne ? this.#sql.waiting.removeOne : this.#sql[where].remove
       const values = [at.consumer, at.shard, ...(isOne ? rowOf(wanted[0]!) : rowsOf(wanted))]
       const { rows: removed } = await execute(session, REMOVING, text, values)
@@ -142,19 +141,6 @@ export class PostgresLocalStore implements LocalStore {
       throw missing(at, removed.length, wanted.length)
     }
     this.#reads.scans.deleted(at, rows.length)
-  }
-
-  /** The statement fails if the row is gone. @returns whether the row is removed together with COMMIT. */
-  #removesWithCommit(session: Session, at: LocalShard, row: LocalRow): boolean {
-    const closing = {
-      text: this.#sql.waiting.removeOneOrFail,
-      values: [at.consumer, at.shard, ...rowOf(row)],
-      explain: (error: unknown) =>
-        error instanceof Error && error.message.includes(NOT_REMOVED) ? missing(at, 0, 1) : error,
-    }
-    const { opening, closeWith } = session as PostgresSession
-    // A transaction whose BEGIN was not sent has no COMMIT either.
-    return opening === undefined && closeWith?.(closing) === true
   }
 
   async settle(lease: Lease, at: LocalShard, settlement: LocalSettlement): Promise<readonly LocalRow[]> {

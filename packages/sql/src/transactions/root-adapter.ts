@@ -41,19 +41,6 @@ export interface Opening {
   with(text: string, values: readonly unknown[]): Promise<number>
   /** Sends BEGIN alone, unless the transaction is already open. */
   alone(): Promise<void>
-  /**
-   * Sends a statement together with COMMIT, once the work has ended. If the statement fails, the server does not commit: so the
-   * statement itself must fail if it finds less than it should. Absent if the library sends COMMIT by itself.
-   *
-   * @returns `false` if there is such a statement already.
-   */
-  readonly closeWith?: ((closing: Closing) => boolean) | undefined
-}
-
-/** The last statement of a transaction. It returns no columns. */
-export interface Closing extends Statement {
-  /** Returns the error to throw in place of the server's. */
-  readonly explain: (error: unknown) => unknown
 }
 
 /** Adapts a pool or a root of one library: the object that opens transactions. */

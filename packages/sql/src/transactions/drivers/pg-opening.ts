@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { TransactionConflictError } from '@txbox/core'
 import { propertyOf, reasonOf } from '@txbox/core/internal'
-import type { Closing, Opening } from '../root-adapter.ts'
+import type { Opening } from '../root-adapter.ts'
 import { sendOn, type Wire } from './pg-flight.ts'
 import { pgStatements } from './pg-statements.ts'
 
@@ -15,7 +15,6 @@ interface WireClient {
 }
 interface Result {
   readonly rowCount: number | null
-  readonly command: string
 }
 interface PgQuery {
   callback: (error: unknown, results: readonly Result[]) => void
@@ -37,51 +36,23 @@ const behindPooler = new WeakSet<object>()
 const prepared = new WeakMap<object, Set<string>>()
 const names = new Map<string, string>()
 
-/** A transaction whose BEGIN and COMMIT may be sent together with statements. */
-interface PgOpening extends Opening {
-  readonly used: boolean
-  /** Sends COMMIT. @returns the command that the server has executed. */
-  commit(): Promise<string | undefined>
-}
-
 /**
  * Sends BEGIN and the first statement as one message of the extended protocol. After an error, the server skips the
  * rest of the message, so that no statement runs outside of the transaction. Returns `undefined` for clients without
  * access to the wire (`pg.native`).
  */
-export function pgOpening(pool: object, client: object, begin: readonly string[]): PgOpening | undefined {
+export function pgOpening(
+  pool: object,
+  client: object,
+  begin: readonly string[],
+): (Opening & { readonly used: boolean }) | undefined {
   const { Query } = client.constructor as { Query?: QueryClass }
   if (Query === undefined || Reflect.get(client, 'connection') === undefined) return undefined
   const wireClient = client as WireClient
   let used = false
-  let closing: Closing | undefined
   return {
     get used() {
       return used
-    },
-    closeWith(statement) {
-      if (closing !== undefined) return false
-      closing = statement
-      return true
-    },
-    async commit() {
-      if (closing === undefined) return ((await wireClient.query(pgStatements.commit)) as Result).command
-      const { text, values, explain } = closing
-      const name = behindPooler.has(pool) ? '' : nameOf(text)
-      try {
-        const results = await send(wireClient, new Query({ text }), {
-          text,
-          values,
-          name,
-          end: [pgStatements.commit],
-        })
-        return results.at(-1)?.command
-      } catch (error) {
-        const isForgotten = FORGOTTEN.test(reasonOf(error))
-        if (!isForgotten && !UNPREPARED.has(propertyOf(error, 'code'))) throw explain(error)
-        behindPooler.add(pool)
-        throw forgotten(error)
-      }
     },
     async alone() {
       if (used) return
@@ -117,20 +88,18 @@ function forgotten(cause: unknown): TransactionConflictError {
 }
 
 interface Flight {
-  readonly begin?: readonly string[]
+  readonly begin: readonly string[]
   readonly text: string
   readonly values: readonly unknown[]
   /** The name of the prepared statement. If the name is empty, the server parses the statement each time. */
   readonly name: string
-  /** The statements behind it. */
-  readonly end?: readonly string[]
 }
 
-/** @returns the results of all statements of the flight. There are always several. */
+/** @returns the results of all statements of the flight. */
 function send(
   client: WireClient,
   query: PgQuery,
-  { begin = [], text, values, name, end = [] }: Flight,
+  { begin, text, values, name }: Flight,
 ): Promise<readonly Result[]> {
   const known = prepared.get(client) ?? new Set()
   prepared.set(client, known)
@@ -151,7 +120,6 @@ function send(
       }
       wire.bind({ portal: '', statement: name, values: values.map(asText) })
       wire.execute({ portal: '', rows: 0 })
-      for (const statement of end) sendOn(wire, statement)
       wire.sync()
       wire.stream.uncork?.()
       return null

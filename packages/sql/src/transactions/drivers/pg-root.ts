@@ -131,8 +131,7 @@ export const pgRoot: RootAdapter<PgPool> = {
       if (opening === undefined) await client.query(begin.join('; '))
       const result = await work(client, opening)
       if (opening?.used === false) return result
-      const command =
-        opening === undefined ? (await client.query(pgStatements.commit)).command : await opening.commit()
+      const { command } = await client.query(pgStatements.commit)
       if (command !== COMMAND_TAGS.commit) {
         throw new TransactionAbortedError(
           'the server answered COMMIT with a rollback, because a statement of the transaction had failed. Nothing was written.',
