@@ -112,7 +112,7 @@ export function localStatementsAlone<N extends string>(
     async drain() {
       const pool = database.pool({ max: HANDLERS + LOOPS })
       const ports = postgres({ db: pool, schema })[portsKey]
-      const store = ports.local!({ statementTimeoutMs: 60_000 })
+      const store = ports.local({ statementTimeoutMs: 60_000 })
       const leases = ports.leases()
       const names = SHARDS.map((shard) => `local/${CONSUMER}/${shard}`)
       const held = await leases.acquire(names, { owner: 'bench', ttlMs: 600_000, limit: names.length })

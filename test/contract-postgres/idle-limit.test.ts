@@ -33,12 +33,9 @@ test.each(['BEGIN alone', 'BEGIN together with a statement'])(
       ports.transact(
         async (tx, session) => {
           if (how !== 'BEGIN alone') {
-            const locked = await ports.local!({ statementTimeoutMs: 5000 }).lock(
-              session,
-              LEASE,
-              { consumer: 'x', shard: 3 },
-              [ROW],
-            )
+            const locked = await ports
+              .local({ statementTimeoutMs: 5000 })
+              .lock(session, LEASE, { consumer: 'x', shard: 3 }, [ROW])
             expect(locked).toEqual([])
           }
           return ports.watch(session, () => handler(tx as Pool))

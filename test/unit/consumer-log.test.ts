@@ -28,7 +28,7 @@ test('L6 with a logger, a warning of a source is a line of the log only', async 
   const lines: string[] = []
   const line = (_object: object, text: string): void => void lines.push(text)
   const logger = { debug: line, info: line, warn: line, error: line }
-  consumerLog('billing', logger as never).warned('There is no handler.', 'source')
+  consumerLog('billing', logger).warned('There is no handler.', 'source')
   await new Promise((resolve) => setImmediate(resolve))
   expect([lines, warnings]).toEqual([['The consumer billing: There is no handler.'], []])
 })

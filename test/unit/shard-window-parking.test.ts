@@ -9,7 +9,7 @@ function waiting(seq: number): LocalMessage {
     ...{ attempts: 0, errors: undefined, isSuspect: false, undecodable: undefined, shard: 0 },
     ...{ type: 'made', topic: undefined, payload: new Uint8Array(2), headers: {}, correlationId: undefined },
     ...{ contentType: 'application/json', createdAt: new Date(0) },
-  } as LocalMessage
+  }
 }
 
 function read(window: ShardWindow, ...seqs: number[]): readonly string[] {

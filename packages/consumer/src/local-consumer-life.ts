@@ -1,7 +1,8 @@
-import { hours, type Source } from '@txbox/core'
+import { hours } from '@txbox/core'
 import type { LocalStore } from '@txbox/core/ports'
 import { Deadline, LifeCycle, OptionChecker, SHARDS, oneLine, pause } from '@txbox/core/internal'
 import { ConsumerRun } from './consumer-run.ts'
+import type { LocalSource } from './local/local-source.ts'
 import { shareConcurrency, DEFAULT_CONCURRENCY } from './options/concurrency-shares.ts'
 import type { ConsumerEvents, ConsumerFigures } from './options/consumer.ts'
 import type { LocalInboxMessage } from './options/local-message.ts'
@@ -28,7 +29,8 @@ type Events = ConsumerEvents<LocalInboxMessage>
 /** A local consumer from its creation to its end: it runs from `start` to `stop`, or for as long as a drain takes. */
 export class LocalConsumerLife extends LifeCycle implements LocalConsumer {
   readonly #settings: LocalSettings
-  readonly #sourceOf: () => Source
+  readonly #sourceOf: () => LocalSource
+  #source: LocalSource | undefined
   #run: Promise<ConsumerRun> | undefined
   #current: ConsumerRun | undefined
   #isStarted = false
@@ -40,7 +42,7 @@ export class LocalConsumerLife extends LifeCycle implements LocalConsumer {
   #ended: Promise<void> | undefined
 
   /** @param sourceOf creates the source of one run. */
-  constructor(settings: LocalSettings, sourceOf: () => Source) {
+  constructor(settings: LocalSettings, sourceOf: () => LocalSource) {
     super('LocalConsumer')
     this.#settings = settings
     this.#sourceOf = sourceOf
@@ -114,7 +116,9 @@ export class LocalConsumerLife extends LifeCycle implements LocalConsumer {
     const { consumer } = this.#settings
     const shards = Array.from({ length: SHARDS }, (_, shard) => ({ consumer, shard }))
     for (let quiet = 0; ;) {
-      const isQuiet = run.figures.inHand === 0 && (await store.work(shards)).length === 0
+      // First what this process does, and then what the database has: a message may become due right after the commit of another.
+      const isIdle = run.figures.inHand === 0 && this.#source?.isQuiet() !== false
+      const isQuiet = isIdle && (await store.work(shards)).length === 0
       quiet = isQuiet ? quiet + 1 : 0
       if (quiet === QUIET_LOOKS) return true
       if (this.isStopping || performance.now() >= until) return false
@@ -157,7 +161,8 @@ export class LocalConsumerLife extends LifeCycle implements LocalConsumer {
 
   async #started(): Promise<ConsumerRun> {
     const { ports, consumer, concurrency, handlers, log } = this.#settings
-    const settings = engineSettings(this.#settings, this.#sourceOf())
+    this.#source = this.#sourceOf()
+    const settings = engineSettings(this.#settings, this.#source)
     const run = new ConsumerRun(settings)
     // A handler without a transaction needs no connection.
     const isTransacting = [...handlers.values()].some(({ isAtLeastOnce }) => !isAtLeastOnce)

@@ -73,8 +73,8 @@ onEachRoot(target, (kind) => {
       void late().catch(() => undefined)
     })
     const dead = await subject.deadLetters.list({ consumer: subject.name() })
-    expect((await subject.effects(ids[0]!)) + dead.length).toBe(1)
-    expect(await subject.effects(ids[1]!)).toBe(1)
+    expect((await subject.effects(ids[0])) + dead.length).toBe(1)
+    expect(await subject.effects(ids[1])).toBe(1)
   })
 
   test.for(abortions)(

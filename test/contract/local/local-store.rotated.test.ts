@@ -299,7 +299,7 @@ onMainRoot(target, (kind) => {
 
   test('L2 a registration adds what is missing, also when several processes register at once', async () => {
     const local = await start()
-    const subscriptions = local.ports.subscriptions!()
+    const subscriptions = local.ports.subscriptions()
     expect(await subscriptions.register('billing', ['paid', 'made'])).toEqual(['made', 'paid'])
     expect(await subscriptions.register('billing', ['made', 'sent'])).toEqual(['sent'])
     expect(await subscriptions.register('billing', ['made'])).toEqual([])

@@ -30,7 +30,7 @@ export class LocalRowsUnderTest {
     this.#root = root
     this.#target = target
     this.ports = connectedPortsOf('test', root.database)
-    this.store = this.ports.local!({ statementTimeoutMs })
+    this.store = this.ports.local({ statementTimeoutMs })
   }
 
   async holdLease(): Promise<void> {

@@ -43,7 +43,7 @@ export class LocalStoreUnderTest {
 
   constructor(root: { readonly database: object }, target: Target, outbox: OutboxTarget) {
     this.ports = connectedPortsOf('test', root.database)
-    this.store = this.ports.local!({ statementTimeoutMs: 10_000 })
+    this.store = this.ports.local({ statementTimeoutMs: 10_000 })
     this.leases = this.ports.leases()
     this.#target = target
     this.#outbox = outbox

@@ -127,6 +127,11 @@ export class LocalShardWork implements DeliveryOwner {
     return this.isTrusted && !this.#held.isLeaving && this.#watch.hasBegun
   }
 
+  /** Whether nothing is being done that could make a message due. */
+  get isQuiet(): boolean {
+    return this.#out.size === 0 && !this.#turns.isRunning && !this.#parked.hasReleases
+  }
+
   /** Hands out messages, without waiting: those of the keys that are free. */
   take(limit: number): readonly MessageDelivery[] {
     if (!this.#mayBegin) return []

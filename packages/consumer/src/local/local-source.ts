@@ -7,9 +7,15 @@ import { LocalShardWork, type ShardTools } from './local-shard.ts'
 import { typeName } from './local-refusals.ts'
 import { SuspectLane } from './suspect-lane.ts'
 
+export interface LocalSource extends Source {
+  /** Whether nothing is being done that could make a message due: neither a handler nor a statement of the source. */
+  isQuiet(): boolean
+}
+
 /** The source of a local consumer: the messages of the shards that this process holds. */
-export function localSource(settings: LocalSettings): Source {
+export function localSource(settings: LocalSettings): LocalSource {
   const { ports } = settings
+  let opened: OpenLocalSource | undefined
   return {
     name: `local ${oneLine(settings.consumer)}`,
     traits: {
@@ -23,8 +29,10 @@ export function localSource(settings: LocalSettings): Source {
     async open({ warned, deadLettered }) {
       const open = new OpenLocalSource(settings, { warned, deadLettered })
       await open.join((join) => joinLocalHub(ports, join))
+      opened = open
       return open
     },
+    isQuiet: () => opened?.isQuiet !== false,
   }
 }
 
@@ -94,6 +102,10 @@ export class OpenLocalSource implements OpenSource, LocalListener {
       signal.removeEventListener('abort', wake)
     }
     return []
+  }
+
+  get isQuiet(): boolean {
+    return [...this.#shards.values()].every((shard) => shard.isQuiet)
   }
 
   stopReceiving(): void {

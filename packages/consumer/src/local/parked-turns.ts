@@ -49,6 +49,11 @@ export class ParkedTurns {
     this.#releases.add(key)
   }
 
+  /** Whether keys must be released: their next messages are not due yet. */
+  get hasReleases(): boolean {
+    return this.#releases.size > 0 || this.#tools.window.hasFreed
+  }
+
   /** Must be called when another transaction has locked a row: a key may not have been released because of that. */
   sawLocked(): void {
     this.#healAt = Math.min(this.#healAt, performance.now() + HEAL_AFTER_LOCK_MS)

@@ -47,6 +47,11 @@ export class ShardTurns {
     this.#generation = tools.store.generation
   }
 
+  /** Whether a turn is in progress. */
+  get isRunning(): boolean {
+    return this.#isRunning
+  }
+
   /** Something may have to be done. */
   wake(): void {
     this.#isAgain = true

@@ -116,6 +116,11 @@ export class ShardWindow {
     return this.#rows.park(lane, rows)
   }
 
+  /** Whether keys are free whose next parked row must be made due. */
+  get hasFreed(): boolean {
+    return this.#rows.freed.size > 0
+  }
+
   /** Returns once the keys whose next parked row must be made due, if there is one and it waits: no read returns it otherwise. */
   takeFreed(): readonly string[] {
     const freed = [...this.#rows.freed]
@@ -185,7 +190,7 @@ export class ShardWindow {
   /**
    * The rows are parked, apart from those that another transaction has locked.
    *
-   * @returns lanes that must be resumed after a pause: rows of theirs are locked, or were read meanwhile.
+   * @returns lanes that must be resumed after a pause, because some of their rows are locked, or were read meanwhile.
    */
   parked(rows: readonly WindowRow[], locked: ReadonlySet<string> = new Set()): ReadonlySet<KeyLane> {
     const again = new Set<KeyLane>()
