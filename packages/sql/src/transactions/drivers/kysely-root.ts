@@ -4,7 +4,15 @@ import type { OwnConnection, RootAdapter } from '../root-adapter.ts'
 import { hasFunction } from '../members.ts'
 import { noFreeConnection } from '../pool-waits.ts'
 import { isSilent, suspectConnections } from './suspect-connections.ts'
-import { compile, isKysely, query, toSqlResult, type KyselyConnection, type KyselyLike } from './kysely.ts'
+import {
+  compile,
+  engineOf,
+  isKysely,
+  query,
+  toSqlResult,
+  type KyselyConnection,
+  type KyselyLike,
+} from './kysely.ts'
 import { hiddenStatements } from './hidden-statements.ts'
 
 interface KyselyRoot extends KyselyLike {
@@ -109,9 +117,11 @@ async function whenItAnswers(
 
 /**
  * Ends a connection on which a statement may still be in flight. Kysely's driver for MySQL then removes the connection
- * from the pool; the driver for PostgreSQL cannot. Nothing is sent to the server, which may not answer.
+ * from the pool. The driver for PostgreSQL cannot: its `killSession` opens another connection, to a server that may not answer,
+ * and without a listener for errors, so that a reset of this connection would end the process.
  */
 function giveUp(db: KyselyRoot, connection: KyselyConnection): void {
   suspectConnections(db)
+  if (engineOf(db) !== 'mysql') return
   connection.killSession?.(async () => undefined).catch(() => undefined)
 }

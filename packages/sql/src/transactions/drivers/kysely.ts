@@ -70,8 +70,8 @@ export const kyselyHandle: DriverAdapter<KyselyTransaction> = {
 }
 
 /** A dialect shows its kind of database by what it supports. */
-function engineOf(tx: KyselyTransaction): Engine | undefined {
-  const { supportsReturning, supportsOutput, supportsTransactionalDdl } = tx.getExecutor().adapter ?? {}
+export function engineOf(db: KyselyLike): Engine | undefined {
+  const { supportsReturning, supportsOutput, supportsTransactionalDdl } = db.getExecutor().adapter ?? {}
   if (supportsReturning === true && supportsTransactionalDdl === true) return 'postgres'
   return supportsReturning === false && supportsOutput !== true ? 'mysql' : undefined
 }
