@@ -29,7 +29,7 @@ export class ShardTurns {
     this.#watch = new CrashWatch(held, tools.store, tools.limits)
     this.#calls = new ShardCalls(held, tools, this.#watch)
     this.#settler = new ShardSettler(held, tools, this.#calls)
-    if (held.lease.crashes > 0) tools.suspectLane.disturb()
+    if (held.lease.crashes > 0) tools.suspectLane.calm.begin()
   }
 
   /** Must be called when the database has been asked whether parked messages are due. */
@@ -187,14 +187,13 @@ export class ShardTurns {
       this.#watch.sawSuspect(message !== undefined)
       if (message === undefined) return
       const { attempts } = message
-      if (attempts > 0 && attempts < retry.attempts && suspectLane.calmInMs > 0) {
-        return lanes.add(this.#held, suspectLane.calmInMs)
-      }
+      const calmMs = attempts === 0 || attempts >= retry.attempts ? 0 : suspectLane.calm.remainingMs
+      if (calmMs > 0) return lanes.add(this.#held, calmMs)
       // Afterwards there may be another suspect.
       lanes.add(this.#held)
       if (attempts >= retry.attempts) return await this.#settler.settleSuspect(giveUpSuspect(message))
       if (outage.waitMs(performance.now(), this.#held) > 0) return
-      if (attempts === 0) suspectLane.disturb()
+      if (attempts === 0) suspectLane.calm.begin()
       await this.#settler.settleSuspect(suspected(message, attempts + 1))
       isInFlight = true
       const batch = await this.#calls.publish('suspect', [message])
