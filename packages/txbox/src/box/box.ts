@@ -1,0 +1,223 @@
+import type { ConnectedDatabase, TransactOptions } from '@txbox/core'
+import { InvalidOptionError } from '@txbox/core'
+import {
+  Deadline,
+  LifeCycle,
+  OptionChecker,
+  attemptsOnConflict,
+  causing,
+  nameOf,
+  unlessAborted,
+  type Cause,
+} from '@txbox/core/internal'
+import { wakeLocalConsumers } from '@txbox/consumer/internal'
+import { hours, type Inbox } from '@txbox/inbox'
+import type { SubscribedOutbox } from '@txbox/outbox'
+import { createDeadLetters } from '@txbox/relay'
+import type { Ambient } from './ambient.ts'
+import { ambientInbox } from './ambient-inbox.ts'
+import { BoxHealth } from './box-health.ts'
+import type { BoxParts, Part } from './box-parts.ts'
+import type { BoxSettings } from './box-settings.ts'
+import { consumerOptions } from './local-parts.ts'
+import { drainBox } from './drain-box.ts'
+import { prepareTables } from './prepare-tables.ts'
+import { StartError } from './start-error.ts'
+import type { TxboxDrained, TxboxHealth, TxboxTrouble } from './txbox.ts'
+
+const SIGNALS = ['SIGTERM', 'SIGINT'] as const
+
+/** The share of the time of a stop in which the box ends without its parts, and its maximum. */
+const END_TIME = { share: 0.1, maxMs: 250 }
+
+/** What a transaction that handles no message adds to the messages that it stores. */
+const NO_CAUSE: Cause = { correlationId: undefined, causationId: undefined }
+
+interface Tools {
+  readonly ambient: Ambient
+  readonly database: ConnectedDatabase<unknown>
+  readonly parts: BoxParts
+  readonly send: SubscribedOutbox
+}
+
+/** A box from its creation to its end. `Txbox` documents its methods. */
+export class Box extends LifeCycle {
+  readonly deadLetters: ReturnType<typeof createDeadLetters>
+  readonly #settings: BoxSettings
+  readonly #tools: Tools
+  readonly #health: BoxHealth
+  readonly #inboxes = new Map<string, Inbox<unknown>>()
+  readonly #stopping = new AbortController()
+  readonly #deadline = new Deadline()
+  #prepared: Promise<void> | undefined
+  #started: Promise<void> | undefined
+  #isRunning = false
+  #ended: Promise<void> | undefined
+
+  constructor(settings: BoxSettings, tools: Tools) {
+    super('Txbox')
+    this.#settings = settings
+    this.#tools = tools
+    this.#health = new BoxHealth(tools.parts, settings.ports, settings.logger)
+    this.deadLetters = createDeadLetters({ database: tools.database })
+  }
+
+  get consumers(): BoxParts['consumers'] {
+    return this.#tools.parts.consumers
+  }
+
+  get sources(): BoxParts['sources'] {
+    return this.#tools.parts.sources
+  }
+
+  get relay(): BoxParts['relay'] {
+    return this.#tools.parts.relay
+  }
+
+  get gc(): BoxParts['gc'] {
+    return this.#tools.parts.gc
+  }
+
+  inbox(consumer: string): Inbox<unknown> {
+    const { ambient, database } = this.#tools
+    const known = this.#inboxes.get(consumer)
+    if (known !== undefined) return known
+    const inbox = ambientInbox({ ambient, database, ports: this.#settings.ports }, consumer)
+    this.#inboxes.set(consumer, inbox)
+    return inbox
+  }
+
+  on(event: 'trouble', listener: (event: TxboxTrouble) => void): () => void {
+    new OptionChecker('on', { event }).oneOf('event', ['trouble'], 'trouble')
+    return this.#health.events.on(event, listener)
+  }
+
+  async start(): Promise<void> {
+    this.refuseStopped('start')
+    this.#started ??= this.#tools.ambient.outside(() => this.#start())
+    try {
+      await this.#started
+    } catch (error) {
+      this.#started = undefined
+      throw error
+    }
+  }
+
+  async transact<R>(
+    work: (tx: unknown) => Promise<R>,
+    options: TransactOptions & { attempts?: number | undefined } = {},
+  ): Promise<R> {
+    const { ambient, database } = this.#tools
+    const { ports } = this.#settings
+    if (typeof work !== 'function') {
+      throw new InvalidOptionError(
+        `transact: expected a function that is called with the transaction, not ${nameOf(work)}. Nothing was written.`,
+      )
+    }
+    const check = new OptionChecker('transact', options).known('isolation', 'signal', 'attempts')
+    const attempts = check.integer('attempts', { min: 1, max: 100, default: 5 })
+    const signal = check.signal('signal')
+    const open = ambient.transaction
+    if (open !== undefined) {
+      signal?.throwIfAborted()
+      if (options.isolation !== undefined) throw check.wrong('isolation', 'absent inside another transaction of the box')
+      return work(open)
+    }
+    let hasPublished = false
+    const stored = (): void => void (hasPublished = true)
+    const inOwn = (tx: unknown): Promise<R> =>
+      ambient.inside(tx, () => causing(tx, { ...NO_CAUSE, stored }, () => work(tx)))
+    const how = { isolation: options.isolation, signal }
+    const result = await attemptsOnConflict(() => database.transact(inOwn, how), ports, { attempts, signal })
+    if (hasPublished) wakeLocalConsumers(ports)
+    return result
+  }
+
+  async publish(...args: readonly [unknown] | readonly [object, unknown]): Promise<unknown> {
+    const { ambient, send } = this.#tools
+    const [tx, message] = args.length === 1 ? [ambient.required('publish'), args[0]] : args
+    return send.publish(tx as never, message as never)
+  }
+
+  async drain(options: { deadlineMs?: number | undefined } = {}): Promise<TxboxDrained> {
+    const check = new OptionChecker('drain', options).known('deadlineMs')
+    const { deadlineMs } = options
+    if (deadlineMs !== undefined) check.milliseconds('deadlineMs', { min: 1, max: hours(24), default: Number.NaN })
+    this.refuseStopped('drain')
+    const endsAt = performance.now() + (deadlineMs ?? Infinity)
+    const { ambient, parts } = this.#tools
+    return ambient.outside(async () => {
+      await this.#prepare()
+      return drainBox(parts, this.#settings.ports, endsAt)
+    })
+  }
+
+  health(): Promise<TxboxHealth> {
+    const idle = this.isStopping ? 'The box has been stopped.' : this.#isRunning ? undefined : 'The box has not been started.'
+    return this.#health.check(idle)
+  }
+
+  override stop(options: { timeoutMs?: number | undefined } = {}): Promise<void> {
+    const isGiven = options.timeoutMs !== undefined
+    return super.stop(isGiven ? options : { ...options, timeoutMs: this.#settings.stopTimeoutMs })
+  }
+
+  protected async end(timeoutMs: number): Promise<void> {
+    this.#deadline.within(timeoutMs)
+    this.#stopping.abort(this.#stopped('start'))
+    const forParts = timeoutMs - Math.min(timeoutMs * END_TIME.share, END_TIME.maxMs)
+    const parts = this.#tools.parts.groups.flat()
+    const ends = parts.map((part) => part.stop({ timeoutMs: forParts }))
+    await this.#deadline.waitFor((this.#ended ??= this.#end(ends)))
+    this.#deadline.clear()
+  }
+
+  async #end(ends: readonly Promise<void>[]): Promise<void> {
+    for (const name of SIGNALS) process.removeListener(name, this.#onSignal)
+    await Promise.allSettled([...ends, this.#started])
+    const { relay } = this.#tools.parts
+    // Without a relay, nobody else closes the publisher.
+    if (relay === undefined) await this.#settings.publisher?.close?.()
+  }
+
+  async #start(): Promise<void> {
+    await this.#prepare()
+    const { groups } = this.#tools.parts
+    for (const group of groups) {
+      const starts = await Promise.allSettled(group.map((part) => part.start()))
+      const failed = starts.findIndex(({ status }) => status === 'rejected')
+      if (this.isStopping) throw this.#stopped('start')
+      if (failed >= 0) await this.#giveUp(group[failed]!, (starts[failed] as PromiseRejectedResult).reason)
+    }
+    this.#isRunning = true
+    if (!this.#settings.signals) return
+    for (const name of SIGNALS) process.once(name, this.#onSignal)
+  }
+
+  readonly #onSignal = (): void => void this.stop()
+
+  async #giveUp({ name }: Part, reason: unknown): Promise<never> {
+    // The start itself is over: the stop must not wait for it.
+    this.#started = undefined
+    await this.stop()
+    throw new StartError(name, reason)
+  }
+
+  /** Makes or checks the tables, and registers the consumers. Starts and drains at the same time share it. */
+  #prepare(): Promise<void> {
+    this.#prepared ??= this.#preparing().finally(() => (this.#prepared = undefined))
+    return unlessAborted(this.#prepared, this.#stopping.signal)
+  }
+
+  async #preparing(): Promise<void> {
+    const { ports, consumers } = this.#settings
+    await prepareTables(this.#settings, this.#stopping.signal)
+    for (const [name, entry] of consumers) {
+      await ports.subscriptions().register(name, Object.keys(consumerOptions(name, entry)['handlers'] as object))
+    }
+  }
+
+  #stopped(where: string): InvalidOptionError {
+    return new InvalidOptionError(`${where}: this txbox has been stopped. Create another with createTxbox.`)
+  }
+}
