@@ -43,6 +43,10 @@ export function checkBoxOptions(options: object): BoxSettings {
   )
   const ports = connectedPortsOf(WHERE, propertyOf(options, 'database'))
   const publisher = propertyOf(options, 'publisher') as Publisher | undefined
+  // The relay checks more of it, if there is a relay.
+  if (publisher !== undefined && typeof propertyOf(publisher, 'publish') !== 'function') {
+    throw check.wrong('publisher', 'a Publisher, such as publishEach(…) or the publisher of a broker package')
+  }
   const relay = partOption(check, options, 'relay')
   if (publisher === undefined && relay !== undefined && propertyOf(options, 'relay') !== undefined) {
     throw new InvalidOptionError(`${WHERE}: the option 'relay' needs the option 'publisher': where should it publish to?`)
