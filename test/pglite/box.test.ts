@@ -53,11 +53,18 @@ test('T4 PGlite in production is refused, unless it is allowed', async () => {
   for (const call of [() => refused.start(), () => refused.drain()]) {
     await expect(call()).rejects.toMatchObject({
       code: 'TXBOX_INVALID_OPTION',
-      message: expect.stringMatching(/^createTxbox: the database is PGlite, and NODE_ENV is production.*allowPGlite: true/),
+      message: expect.stringMatching(
+        /^createTxbox: the database is PGlite, and NODE_ENV is production.*allowPGlite: true/,
+      ),
     })
   }
   expect((await db.query("select to_regnamespace('refused') as there")).rows).toEqual([{ there: null }])
-  const allowed = createTxbox({ database: postgres({ db, schema: 'refused' }), migrate: true, allowPGlite: true, logger: false })
+  const allowed = createTxbox({
+    database: postgres({ db, schema: 'refused' }),
+    migrate: true,
+    allowPGlite: true,
+    logger: false,
+  })
   await allowed.start()
   await allowed.stop()
 })

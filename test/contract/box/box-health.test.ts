@@ -11,7 +11,10 @@ const root = useRoot(target, mainKind(target), { max: 24 })
 
 test('a box that has not been started is not ok, one that runs is, and oldestDueMs is 0 while nothing is due', async () => {
   const subject = new BoxUnderTest(target, root)
-  const box = subject.create({ billing: { made: () => undefined } }, { gc: {}, publisher: publishEach(() => undefined) })
+  const box = subject.create(
+    { billing: { made: () => undefined } },
+    { gc: {}, publisher: publishEach(() => undefined) },
+  )
   const parts = [subject.name('billing'), 'gc', 'relay']
   const idle = await box.health()
   expect(idle).toMatchObject({ ok: false, oldestDueMs: 0 })
@@ -28,12 +31,19 @@ test('a box that has not been started is not ok, one that runs is, and oldestDue
     async () => JSON.stringify(await box.health()),
   )
   const healthy = await box.health()
-  expect(healthy).toEqual({ ok: true, parts: Object.fromEntries(parts.map((part) => [part, { ok: true }])), oldestDueMs: 0 })
+  expect(healthy).toEqual({
+    ok: true,
+    parts: Object.fromEntries(parts.map((part) => [part, { ok: true }])),
+    oldestDueMs: 0,
+  })
 })
 
 test('rows of consumers that this box does not run do not count as due', async () => {
   const subject = new BoxUnderTest(target, root)
-  const box = await subject.start({}, { subscriptions: { [subject.type('made')]: [subject.name('elsewhere')] } })
+  const box = await subject.start(
+    {},
+    { subscriptions: { [subject.type('made')]: [subject.name('elsewhere')] } },
+  )
   await box.transact(() => box.publish(subject.message('made')))
   expect(await box.health()).toEqual({ ok: true, parts: {}, oldestDueMs: 0 })
 })
@@ -49,7 +59,9 @@ test('a part that fails later is trouble, and not the end: its name and error ar
   }
   const source = new MemorySource()
   source.openFailures.push(new Error('The queue is away.'))
-  const sources = { [subject.name('payments')]: { source, handlers: subject.handlers('payments', { paid: () => undefined }) } }
+  const sources = {
+    [subject.name('payments')]: { source, handlers: subject.handlers('payments', { paid: () => undefined }) },
+  }
   const box = subject.create({}, { publisher, sources })
   const troubles: { part: string; error: unknown }[] = []
   box.on('trouble', (trouble) => troubles.push(trouble))
@@ -59,7 +71,9 @@ test('a part that fails later is trouble, and not the end: its name and error ar
     async () => new Set(troubles.map(({ part }) => part)).size === 2,
     () => JSON.stringify(troubles),
   )
-  expect(troubles.find(({ part }) => part === 'relay')?.error).toMatchObject({ code: 'TXBOX_BROKER_UNAVAILABLE' })
+  expect(troubles.find(({ part }) => part === 'relay')?.error).toMatchObject({
+    code: 'TXBOX_BROKER_UNAVAILABLE',
+  })
   expect(await box.health()).toMatchObject({
     ok: false,
     parts: { relay: { ok: false, reason: expect.stringContaining('The broker is away.') } },
@@ -85,5 +99,7 @@ test('without a logger and a listener, the first trouble of a part becomes a pro
     () => JSON.stringify(warned.mock.calls),
   )
   expect(troubles()).toHaveLength(1)
-  expect(troubles()[0]?.[0]).toMatch(/^The part 'relay' of a box has trouble: .*The broker is away.*'trouble' has no listener/)
+  expect(troubles()[0]?.[0]).toMatch(
+    /^The part 'relay' of a box has trouble: .*The broker is away.*'trouble' has no listener/,
+  )
 })

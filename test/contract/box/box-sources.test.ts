@@ -76,9 +76,9 @@ test('T3 T7 a handler of a source publishes in its transaction, with its message
   await box.start()
   send(source, subject, 'm1', 'paid')
   await subject.hasEffects(1, 'billing', 10_000)
-  expect(subject.runs.filter(({ consumer }) => consumer === 'billing').map(({ message }) => message)).toMatchObject([
-    { correlationId: 'm1', causationId: 'm1' },
-  ])
+  expect(
+    subject.runs.filter(({ consumer }) => consumer === 'billing').map(({ message }) => message),
+  ).toMatchObject([{ correlationId: 'm1', causationId: 'm1' }])
   expect(attempts).toBe(2)
 })
 
@@ -130,7 +130,9 @@ test('a message whose type has no handler at a source is a dead letter, or ignor
   source.send('m2')
   await settles(source, 2)
   expect(source.settled).toMatchObject([{ how: 'reject' }, { how: 'reject' }])
-  expect(String(source.settled[0]?.error)).toMatch(/has no handler for the type 'unknown-.*unhandled: 'ignore'/)
+  expect(String(source.settled[0]?.error)).toMatch(
+    /has no handler for the type 'unknown-.*unhandled: 'ignore'/,
+  )
   expect(String(source.settled[1]?.error)).toMatch(/no handler for a message without a type/)
   const ignoring = await started({ paid: () => undefined }, { unhandled: 'ignore' })
   send(ignoring.source, ignoring.subject, 'm1', 'unknown')

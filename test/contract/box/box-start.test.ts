@@ -68,7 +68,9 @@ test('T1 start makes tables that are missing, and leaves earlier ones to develop
     return isTxboxError(error) ? error.code : error
   }
   const earlier = (): Promise<unknown> =>
-    target.sql(`delete from ${migrationsOf('earlier')} where number = (select n from (select max(number) as n from ${migrationsOf('earlier')}) as m)`)
+    target.sql(
+      `delete from ${migrationsOf('earlier')} where number = (select n from (select max(number) as n from ${migrationsOf('earlier')}) as m)`,
+    )
   expect(await start(undefined, false)).toBe('TXBOX_SCHEMA')
   expect(await start(undefined)).toBeUndefined()
   await earlier()
@@ -115,7 +117,9 @@ test('T2 if one part cannot start, the others stop, and the error says which', a
     code: 'TXBOX_START',
     part: 'relay',
     retryable: true,
-    message: expect.stringMatching(/^start: the part 'relay' could not start: .*The other parts were stopped/s),
+    message: expect.stringMatching(
+      /^start: the part 'relay' could not start: .*The other parts were stopped/s,
+    ),
     cause: { code: 'TXBOX_DATABASE_UNAVAILABLE' },
   })
   await Promise.all(Object.values(box.consumers).map((consumer) => consumer.stopped))

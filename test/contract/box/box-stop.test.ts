@@ -41,7 +41,11 @@ test('T5 stop ends within its time whatever hangs: handlers, a publisher, its cl
   })
   const box = await subject.start(
     { billing: { made: hangs }, mailer: { made: atLeastOnce(hang) } },
-    { publisher, stopTimeoutMs: 2000, sources: { [subject.name('source')]: { source, handlers: { sent: fromSource } } } },
+    {
+      publisher,
+      stopTimeoutMs: 2000,
+      sources: { [subject.name('source')]: { source, handlers: { sent: fromSource } } },
+    },
   )
   source.send('m1', { type: 'sent' })
   await box.transact(() => box.publish(subject.message('made', { topic: 'orders' })))
@@ -116,7 +120,10 @@ test('T5 with signals, the first SIGTERM stops the box, and stop removes the lis
   expect(process.listenerCount('SIGTERM')).toBe(before + 1)
   process.emit('SIGTERM')
   await box.stopped
-  expect([process.listenerCount('SIGTERM'), process.listenerCount('SIGINT')]).toEqual([before, process.listenerCount('SIGINT')])
+  expect([process.listenerCount('SIGTERM'), process.listenerCount('SIGINT')]).toEqual([
+    before,
+    process.listenerCount('SIGINT'),
+  ])
   const other = await subject.start({}, { signals: true })
   await other.stop()
   expect(process.listenerCount('SIGTERM')).toBe(before)
@@ -128,5 +135,8 @@ test('T5 aborting the signal of the box stops it', async () => {
   const box = await subject.start({ billing: { made: () => undefined } }, { signal: controller.signal })
   controller.abort()
   await box.stopped
-  expect(await box.health()).toMatchObject({ ok: false, parts: { [subject.name('billing')]: { reason: 'The box has been stopped.' } } })
+  expect(await box.health()).toMatchObject({
+    ok: false,
+    parts: { [subject.name('billing')]: { reason: 'The box has been stopped.' } },
+  })
 })

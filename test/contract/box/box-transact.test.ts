@@ -106,7 +106,9 @@ test('publish outside of a transaction names the cures', async () => {
   for (const refused of refusals) {
     await expect(refused).rejects.toMatchObject({
       code: 'TXBOX_NOT_IN_TRANSACTION',
-      message: expect.stringMatching(/in no transaction of the box.*box\.transact\(.*box\.publish\(tx, message\)/),
+      message: expect.stringMatching(
+        /in no transaction of the box.*box\.transact\(.*box\.publish\(tx, message\)/,
+      ),
     } satisfies Partial<Record<keyof NotInTransactionError, unknown>>)
   }
   let late: Promise<unknown> = Promise.resolve()
@@ -188,7 +190,11 @@ test('T3 the consumers of this process look at once after a transaction of the b
 test('T3 T7 the inbox of a box wakes its consumers, and gives its messages as causes', async () => {
   const subject = new BoxUnderTest(target, root)
   const handlers = subject.handlers('billing', { made: () => undefined }) as never
-  const box = subject.created({ consumers: { [subject.name('billing')]: { handlers, ...ASLEEP } }, gc: false, logger: false })
+  const box = subject.created({
+    consumers: { [subject.name('billing')]: { handlers, ...ASLEEP } },
+    gc: false,
+    logger: false,
+  })
   await box.start()
   await sleep(500)
   const inbox = box.inbox(subject.name('webhook'))
@@ -197,7 +203,9 @@ test('T3 T7 the inbox of a box wakes its consumers, and gives its messages as ca
   expect((await deliver()).status).toBe('processed')
   await subject.hasEffects(1, 'billing', 5000)
   expect((await deliver()).status).toBe('duplicate')
-  expect(subject.runs.map(({ message }) => message)).toMatchObject([{ correlationId: 'event', causationId: 'event' }])
+  expect(subject.runs.map(({ message }) => message)).toMatchObject([
+    { correlationId: 'event', causationId: 'event' },
+  ])
   expect(box.inbox(subject.name('webhook'))).toBe(inbox)
 })
 
@@ -219,7 +227,9 @@ test('L2 a box publishes for its own consumers, for those it is told, and for th
   const subscriptions = { [type]: [subject.name('mailer'), subject.name('billing')] }
   const box = subject.create({ billing: { made: () => undefined } }, { subscriptions })
   await box.transact(() => box.publish(subject.message('made')))
-  expect(await Promise.all(['billing', 'mailer', 'search'].map((consumer) => subject.left(consumer)))).toEqual([1, 1, 1])
+  expect(
+    await Promise.all(['billing', 'mailer', 'search'].map((consumer) => subject.left(consumer))),
+  ).toEqual([1, 1, 1])
   await box.start()
   await box.transact(() => box.publish(subject.message('made')))
   await subject.hasEffects(2)

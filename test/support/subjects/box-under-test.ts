@@ -28,7 +28,11 @@ export class BoxUnderTest extends LocalRows {
   }
 
   /** Creates a box without a collector, which is stopped at the end of the test. Each handler has its effect first. */
-  create(consumers: Consumers = {}, options: object = {}, { database } = this.#root): Txbox<TransactionHandle> {
+  create(
+    consumers: Consumers = {},
+    options: object = {},
+    { database } = this.#root,
+  ): Txbox<TransactionHandle> {
     const entries = Object.entries(consumers).map(([consumer, handlers]) => [
       this.name(consumer),
       {
@@ -40,11 +44,17 @@ export class BoxUnderTest extends LocalRows {
         leaseMs: 15_000,
       },
     ])
-    return this.created({ database, consumers: Object.fromEntries(entries) as object, gc: false, logger: false, ...options })
+    return this.created({
+      database,
+      consumers: Object.fromEntries(entries) as object,
+      gc: false,
+      logger: false,
+      ...options,
+    })
   }
 
   created(options: object): Txbox<TransactionHandle> {
-    const box = createTxbox({ database: this.#root.database, ...options } as never) as Txbox<TransactionHandle>
+    const box: Txbox<TransactionHandle> = createTxbox({ database: this.#root.database, ...options })
     onTestFinished(() => box.stop({ timeoutMs: 500 }))
     return box
   }
@@ -73,7 +83,7 @@ export class BoxUnderTest extends LocalRows {
 
   /** A message to publish. */
   message(type: string, fields: object = {}): TxboxMessage {
-    return { type: this.type(type), payload: {}, ...fields } as TxboxMessage
+    return { type: this.type(type), payload: {}, ...fields }
   }
 
   /** Resolves when a consumer has had so many effects. */

@@ -92,7 +92,10 @@ export function migrationSql(prefix: string): readonly { readonly name: string; 
 /** The tables of a database, for programs that create them when they start. */
 export function tableStore(
   db: object,
-  options: { readonly prefix?: string | undefined; readonly libraries?: readonly TransactionLibrary[] | undefined },
+  options: {
+    readonly prefix?: string | undefined
+    readonly libraries?: readonly TransactionLibrary[] | undefined
+  },
 ): TableStore {
   return {
     async state({ waits, signal }) {
@@ -100,7 +103,8 @@ export function tableStore(
       const revision = await migrations.revision(db, { ...options, signal }, apart)
       return { revision, isEmbedded: false }
     },
-    migrate: async ({ signal }) => (await migrations.migrate(db, { ...options, signal }, applyMissing)).applied,
+    migrate: async ({ signal }) =>
+      (await migrations.migrate(db, { ...options, signal }, applyMissing)).applied,
   }
 }
 

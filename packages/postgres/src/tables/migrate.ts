@@ -79,7 +79,10 @@ export function migrationSql(schema: string): readonly { readonly name: string; 
 export function tableStore(
   root: RootAdapter,
   db: object,
-  options: { readonly schema?: string | undefined; readonly libraries?: readonly TransactionLibrary[] | undefined },
+  options: {
+    readonly schema?: string | undefined
+    readonly libraries?: readonly TransactionLibrary[] | undefined
+  },
 ): TableStore {
   const schema = quoteSchema('postgres', options.schema ?? DEFAULT_SCHEMA)
   return {
@@ -90,7 +93,8 @@ export function tableStore(
       )
       return { revision, isEmbedded: /PGlite|emscripten/i.test(columns.text(rows[0], 'version')) }
     },
-    migrate: async ({ signal }) => (await migrations.migrate(db, { ...options, signal }, applyMissing)).applied,
+    migrate: async ({ signal }) =>
+      (await migrations.migrate(db, { ...options, signal }, applyMissing)).applied,
   }
 }
 

@@ -128,7 +128,7 @@ export class Migrations<P> {
     options: MigrationOptions,
     apart?: (work: Migrating<P>) => Promise<void>,
   ): Promise<'none' | 'earlier' | 'usable'> {
-    const { signal, ...rest } = options
+    const { signal: _, ...rest } = options
     const missing = (await this.pending(db, rest)).length
     if (missing === 0) return 'usable'
     if (missing === this.#database.migrations.length) return 'none'

@@ -15,7 +15,11 @@ type Process = (tx: object, messages: unknown, fn: Fn) => Promise<unknown>
  * their message, and the local consumers of the process look at once when the transaction has committed.
  */
 export function ambientInbox<Tx>(
-  { ambient, database, ports }: { readonly ambient: Ambient; readonly database: ConnectedDatabase<Tx>; readonly ports: ConnectedPorts },
+  {
+    ambient,
+    database,
+    ports,
+  }: { readonly ambient: Ambient; readonly database: ConnectedDatabase<Tx>; readonly ports: ConnectedPorts },
   consumer: string,
 ): Inbox<Tx> & RunsMessages<Tx> {
   const inbox = createInbox({ database, consumer }) as Inbox<Tx> & RunsMessages<Tx>
@@ -24,7 +28,9 @@ export function ambientInbox<Tx>(
     (fn: Fn, stored: () => void): Fn =>
     (tx: object, messages: unknown, ...rest: readonly unknown[]) =>
       ambient.inside(tx, () =>
-        causing(tx, { ...causeOf(messages), stored }, () => (fn as (...all: unknown[]) => unknown)(tx, messages, ...rest)),
+        causing(tx, { ...causeOf(messages), stored }, () =>
+          (fn as (...all: unknown[]) => unknown)(tx, messages, ...rest),
+        ),
       )
   const inOwn =
     (run: Run): Run =>

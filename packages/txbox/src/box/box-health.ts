@@ -53,7 +53,9 @@ export class BoxHealth {
 
   /** @param idle why no part runs; `undefined`: they run. */
   async check(idle: string | undefined): Promise<TxboxHealth> {
-    const oldestDueMs = await within(this.#oldestDueMs(), ANSWER_MS, () => silent()).catch((error: unknown) => error)
+    const oldestDueMs = await within(this.#oldestDueMs(), ANSWER_MS, () => silent()).catch(
+      (error: unknown) => error,
+    )
     const reasonOfAll = idle ?? (typeof oldestDueMs === 'number' ? undefined : reasonOf(oldestDueMs))
     const parts = Object.fromEntries(
       this.#parts.groups.flat().map(({ name }) => {
@@ -94,7 +96,9 @@ export class BoxHealth {
       this.#parts.relay === undefined ? undefined : inspection.lag(),
       names.length === 0 && this.#parts.relay === undefined ? inspection.answers(ANSWER_MS) : undefined,
     ])
-    const ages = local.filter(({ name }) => names.includes(name)).map(({ oldestDue }) => oldestDue?.ageMs ?? 0)
+    const ages = local
+      .filter(({ name }) => names.includes(name))
+      .map(({ oldestDue }) => oldestDue?.ageMs ?? 0)
     return Math.max(0, lag?.oldestDue?.ageMs ?? 0, ...ages)
   }
 }

@@ -31,7 +31,11 @@ export function boxParts(
     ambient,
     database,
     isolationLevel,
-  }: { readonly ambient: Ambient; readonly database: ConnectedDatabase<unknown>; readonly isolationLevel: unknown },
+  }: {
+    readonly ambient: Ambient
+    readonly database: ConnectedDatabase<unknown>
+    readonly isolationLevel: unknown
+  },
 ): BoxParts {
   const { ports, publisher, logger } = settings
   const consumers = mapped(settings.consumers, (name, entry) =>

@@ -11,7 +11,9 @@ export function boxSender(
 ): SubscribedOutbox {
   return createOutbox({
     database,
-    subscriptions: subscriptionsOf(subscriptions, consumers, sources) as Readonly<Record<string, readonly string[]>>,
+    subscriptions: subscriptionsOf(subscriptions, consumers, sources) as Readonly<
+      Record<string, readonly string[]>
+    >,
     registered: true,
     unrouted,
   })

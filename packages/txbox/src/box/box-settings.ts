@@ -14,7 +14,7 @@ import { hours } from '@txbox/inbox'
 const WHERE = 'createTxbox'
 
 /** Parts of a box that have a name of their own. */
-const PARTS: readonly string[] = ['relay', 'gc']
+const PARTS: ReadonlySet<string> = new Set(['relay', 'gc'])
 
 /** The options of a box that do not belong to one part, checked. Each part checks its own options. */
 export interface BoxSettings {
@@ -38,7 +38,16 @@ export interface BoxSettings {
 /** @throws {InvalidOptionError} for a missing, unknown or wrong option. */
 export function checkBoxOptions(options: object): BoxSettings {
   const check = new OptionChecker(WHERE, options).known(
-    ...['database', 'consumers', 'subscriptions', 'publisher', 'sources', 'unrouted', 'migrate', 'allowPGlite'],
+    ...[
+      'database',
+      'consumers',
+      'subscriptions',
+      'publisher',
+      'sources',
+      'unrouted',
+      'migrate',
+      'allowPGlite',
+    ],
     ...['relay', 'gc', 'isolationLevel', 'logger', 'stopTimeoutMs', 'signals', 'signal'],
   )
   const ports = connectedPortsOf(WHERE, propertyOf(options, 'database'))
@@ -49,7 +58,9 @@ export function checkBoxOptions(options: object): BoxSettings {
   }
   const relay = partOption(check, options, 'relay')
   if (publisher === undefined && relay !== undefined && propertyOf(options, 'relay') !== undefined) {
-    throw new InvalidOptionError(`${WHERE}: the option 'relay' needs the option 'publisher': where should it publish to?`)
+    throw new InvalidOptionError(
+      `${WHERE}: the option 'relay' needs the option 'publisher': where should it publish to?`,
+    )
   }
   const consumers = entriesOption(check, options, 'consumers')
   const sources = entriesOption(check, options, 'sources')
@@ -98,15 +109,17 @@ function entriesOption(
     throw check.wrong(option, `a plain object of names and ${option}`)
   }
   const found = new Map<string, object>()
-  for (const [name, entry] of Object.entries(entries as object) as [string, unknown][]) {
-    const inOption = new OptionChecker(`${WHERE}: ${option}`, entries as object)
+  for (const [name, entry] of Object.entries(entries) as [string, unknown][]) {
+    const inOption = new OptionChecker(`${WHERE}: ${option}`, entries)
     if (!isLocalConsumerName(name)) {
       throw new InvalidOptionError(
         `${WHERE}: the names in the option '${option}' must be ${LOCAL_CONSUMER_NAME}, not '${oneLine(name)}'.`,
       )
     }
-    if (PARTS.includes(name)) {
-      throw new InvalidOptionError(`${WHERE}: ${option}: '${name}' is the name of another part of a box. Choose another one.`)
+    if (PARTS.has(name)) {
+      throw new InvalidOptionError(
+        `${WHERE}: ${option}: '${name}' is the name of another part of a box. Choose another one.`,
+      )
     }
     if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) {
       throw inOption.wrong(
@@ -124,10 +137,13 @@ function entriesOption(
 function partOption(check: OptionChecker, options: object, option: 'relay' | 'gc'): object | undefined {
   const given = propertyOf(options, option) ?? {}
   if (given === false) return undefined
-  if (typeof given !== 'object' || Array.isArray(given)) throw check.wrong(option, 'false or an object of options')
+  if (typeof given !== 'object' || Array.isArray(given))
+    throw check.wrong(option, 'false or an object of options')
   for (const ours of ['database', 'publisher', 'signal']) {
     if (propertyOf(given, ours) === undefined) continue
-    throw new InvalidOptionError(`${WHERE}: ${option}: the option '${ours}' is that of the box. Pass it to createTxbox.`)
+    throw new InvalidOptionError(
+      `${WHERE}: ${option}: the option '${ours}' is that of the box. Pass it to createTxbox.`,
+    )
   }
   return given
 }

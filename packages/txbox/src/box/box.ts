@@ -1,24 +1,12 @@
-import type { ConnectedDatabase, TransactOptions } from '@txbox/core'
 import { InvalidOptionError } from '@txbox/core'
-import {
-  Deadline,
-  LifeCycle,
-  OptionChecker,
-  attemptsOnConflict,
-  causing,
-  nameOf,
-  unlessAborted,
-  type Cause,
-} from '@txbox/core/internal'
-import { wakeLocalConsumers } from '@txbox/consumer/internal'
+import { Deadline, LifeCycle, OptionChecker, unlessAborted } from '@txbox/core/internal'
 import { hours, type Inbox } from '@txbox/inbox'
-import type { SubscribedOutbox } from '@txbox/outbox'
 import { createDeadLetters } from '@txbox/relay'
-import type { Ambient } from './ambient.ts'
 import { ambientInbox } from './ambient-inbox.ts'
 import { BoxHealth } from './box-health.ts'
 import type { BoxParts, Part } from './box-parts.ts'
 import type { BoxSettings } from './box-settings.ts'
+import { BoxTransactions, type BoxTransactOptions, type TransactionTools } from './box-transactions.ts'
 import { consumerOptions } from './local-parts.ts'
 import { drainBox } from './drain-box.ts'
 import { prepareTables } from './prepare-tables.ts'
@@ -30,14 +18,8 @@ const SIGNALS = ['SIGTERM', 'SIGINT'] as const
 /** The share of the time of a stop in which the box ends without its parts, and its maximum. */
 const END_TIME = { share: 0.1, maxMs: 250 }
 
-/** What a transaction that handles no message adds to the messages that it stores. */
-const NO_CAUSE: Cause = { correlationId: undefined, causationId: undefined }
-
-interface Tools {
-  readonly ambient: Ambient
-  readonly database: ConnectedDatabase<unknown>
+interface Tools extends TransactionTools {
   readonly parts: BoxParts
-  readonly send: SubscribedOutbox
 }
 
 /** A box from its creation to its end. `Txbox` documents its methods. */
@@ -46,6 +28,7 @@ export class Box extends LifeCycle {
   readonly #settings: BoxSettings
   readonly #tools: Tools
   readonly #health: BoxHealth
+  readonly #transactions: BoxTransactions
   readonly #inboxes = new Map<string, Inbox<unknown>>()
   readonly #stopping = new AbortController()
   readonly #deadline = new Deadline()
@@ -59,6 +42,7 @@ export class Box extends LifeCycle {
     this.#settings = settings
     this.#tools = tools
     this.#health = new BoxHealth(tools.parts, settings.ports, settings.logger)
+    this.#transactions = new BoxTransactions(settings.ports, tools)
     this.deadLetters = createDeadLetters({ database: tools.database })
   }
 
@@ -103,46 +87,19 @@ export class Box extends LifeCycle {
     }
   }
 
-  async transact<R>(
-    work: (tx: unknown) => Promise<R>,
-    options: TransactOptions & { attempts?: number | undefined } = {},
-  ): Promise<R> {
-    const { ambient, database } = this.#tools
-    const { ports } = this.#settings
-    if (typeof work !== 'function') {
-      throw new InvalidOptionError(
-        `transact: expected a function that is called with the transaction, not ${nameOf(work)}. Nothing was written.`,
-      )
-    }
-    const check = new OptionChecker('transact', options).known('isolation', 'signal', 'attempts')
-    const attempts = check.integer('attempts', { min: 1, max: 100, default: 5 })
-    const signal = check.signal('signal')
-    const open = ambient.transaction
-    if (open !== undefined) {
-      signal?.throwIfAborted()
-      if (options.isolation !== undefined) throw check.wrong('isolation', 'absent inside another transaction of the box')
-      return work(open)
-    }
-    let hasPublished = false
-    const stored = (): void => void (hasPublished = true)
-    const inOwn = (tx: unknown): Promise<R> =>
-      ambient.inside(tx, () => causing(tx, { ...NO_CAUSE, stored }, () => work(tx)))
-    const how = { isolation: options.isolation, signal }
-    const result = await attemptsOnConflict(() => database.transact(inOwn, how), ports, { attempts, signal })
-    if (hasPublished) wakeLocalConsumers(ports)
-    return result
+  transact<R>(work: (tx: unknown) => Promise<R>, options?: BoxTransactOptions): Promise<R> {
+    return this.#transactions.transact(work, options)
   }
 
-  async publish(...args: readonly [unknown] | readonly [object, unknown]): Promise<unknown> {
-    const { ambient, send } = this.#tools
-    const [tx, message] = args.length === 1 ? [ambient.required('publish'), args[0]] : args
-    return send.publish(tx as never, message as never)
+  publish(...args: readonly [unknown] | readonly [object, unknown]): Promise<unknown> {
+    return this.#transactions.publish(...args)
   }
 
   async drain(options: { deadlineMs?: number | undefined } = {}): Promise<TxboxDrained> {
     const check = new OptionChecker('drain', options).known('deadlineMs')
     const { deadlineMs } = options
-    if (deadlineMs !== undefined) check.milliseconds('deadlineMs', { min: 1, max: hours(24), default: Number.NaN })
+    if (deadlineMs !== undefined)
+      check.milliseconds('deadlineMs', { min: 1, max: hours(24), default: Number.NaN })
     this.refuseStopped('drain')
     const endsAt = performance.now() + (deadlineMs ?? Infinity)
     const { ambient, parts } = this.#tools
@@ -153,7 +110,11 @@ export class Box extends LifeCycle {
   }
 
   health(): Promise<TxboxHealth> {
-    const idle = this.isStopping ? 'The box has been stopped.' : this.#isRunning ? undefined : 'The box has not been started.'
+    const idle = this.isStopping
+      ? 'The box has been stopped.'
+      : this.#isRunning
+        ? undefined
+        : 'The box has not been started.'
     return this.#health.check(idle)
   }
 
@@ -213,7 +174,9 @@ export class Box extends LifeCycle {
     const { ports, consumers } = this.#settings
     await prepareTables(this.#settings, this.#stopping.signal)
     for (const [name, entry] of consumers) {
-      await ports.subscriptions().register(name, Object.keys(consumerOptions(name, entry)['handlers'] as object))
+      await ports
+        .subscriptions()
+        .register(name, Object.keys(consumerOptions(name, entry)['handlers'] as object))
     }
   }
 

@@ -12,7 +12,11 @@ export async function drainBox(
   const names = Object.keys(consumers)
   const ofConsumers = new Map(names.map((name) => [name, { handled: 0, left: 0 }]))
   const sum = { handled: 0, published: 0, parked: 0, deadLettered: 0 }
-  for (let isFirst = true, moved = 1; moved > 0 && (isFirst || endsAt - performance.now() > 1); isFirst = false) {
+  for (
+    let isFirst = true, moved = 1;
+    moved > 0 && (isFirst || endsAt - performance.now() > 1);
+    isFirst = false
+  ) {
     const leftMs = Math.max(1, endsAt - performance.now())
     const how = leftMs === Infinity ? {} : { deadlineMs: leftMs }
     const [relayed, ...drained] = await allOf([

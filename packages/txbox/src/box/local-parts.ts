@@ -92,7 +92,9 @@ function refuseWithoutHandler(
 ): void {
   const where = `createTxbox: subscriptions: the type '${oneLine(type)}' names '${oneLine(name)}'`
   if (sources.has(name)) {
-    throw new InvalidOptionError(`${where}, which is a source: its messages come from a broker. Name local consumers only.`)
+    throw new InvalidOptionError(
+      `${where}, which is a source: its messages come from a broker. Name local consumers only.`,
+    )
   }
   const entry = consumers.get(name)
   if (entry === undefined) return

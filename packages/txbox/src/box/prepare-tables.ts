@@ -33,7 +33,11 @@ export async function prepareTables(
 }
 
 /** Tables that others may use are not updated by a program that only happens to be newer. */
-function migrates({ revision, isEmbedded }: TableState, always: boolean, environment: string | undefined): boolean {
+function migrates(
+  { revision, isEmbedded }: TableState,
+  always: boolean,
+  environment: string | undefined,
+): boolean {
   if (revision === 'usable') return false
   if (revision === 'none' || always || isEmbedded) return true
   return environment === 'development' || environment === 'test'

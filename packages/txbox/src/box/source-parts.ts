@@ -53,9 +53,13 @@ export function sourcePart(name: string, entry: object, { ambient, database, por
 }
 
 function handlersOption(check: OptionChecker, given: unknown): Handlers {
-  const entries = typeof given === 'object' && given !== null && !Array.isArray(given) ? Object.entries(given) : []
+  const entries =
+    typeof given === 'object' && given !== null && !Array.isArray(given) ? Object.entries(given) : []
   if (entries.length === 0) {
-    throw check.wrong('handlers', "an object with a handler for each type, such as { 'order.placed': async (tx, message) => {} }")
+    throw check.wrong(
+      'handlers',
+      "an object with a handler for each type, such as { 'order.placed': async (tx, message) => {} }",
+    )
   }
   return new Map(
     (entries as [string, unknown][]).map(([type, handler]) => {
@@ -105,7 +109,13 @@ function dispatching(
       }
       if (!handler.isAtLeastOnce) return inbox.run(message, fn, options)
       const { signal = new AbortController().signal } = options
-      const context = { consumer, key: key.text, idempotencyKey: idempotencyKey(consumer, key), attempt: 1, signal }
+      const context = {
+        consumer,
+        key: key.text,
+        idempotencyKey: idempotencyKey(consumer, key),
+        attempt: 1,
+        signal,
+      }
       const running = ambient.outside(async () => fn(undefined, message, context))
       return { status: 'processed', key: key.text, result: await unlessAborted(running, signal) }
     },

@@ -47,8 +47,11 @@ export interface TxboxHealth {
 }
 
 /** Stores messages in transactions, and runs the parts that handle and publish them. */
-export interface Txbox<Tx, Name extends string = string, SourceName extends string = string>
-  extends AsyncDisposable {
+export interface Txbox<
+  Tx,
+  Name extends string = string,
+  SourceName extends string = string,
+> extends AsyncDisposable {
   /**
    * Checks or creates the tables, registers the consumers, and starts the consumers, the sources, the relay and the collector. Any
    * number of processes may start at the same time.
