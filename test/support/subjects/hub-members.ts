@@ -71,6 +71,7 @@ export class Member implements LocalListener {
   readonly losses: string[] = []
   readonly finds: [held: LocalHeldShard, what: { waiting: boolean; due: boolean }][] = []
   readonly failures: unknown[] = []
+  readonly deafness: unknown[] = []
   #membership: LocalMembership | undefined
 
   static async joined(
@@ -80,7 +81,8 @@ export class Member implements LocalListener {
   ): Promise<Member> {
     const member = new Member()
     const membership = await joinLocalHub(ports, {
-      ...{ consumer, types: ['made'], listener: member, leaseMs: 3000, pollIntervalMs: { min: 5, max: 20 } },
+      ...{ consumer, types: ['made'], listener: member, leaseMs: 3000, listens: true },
+      pollMs: { listening: { min: 5, max: 20 }, polling: { min: 5, max: 20 } },
       ...options,
     })
     member.#membership = membership
@@ -108,6 +110,10 @@ export class Member implements LocalListener {
 
   failed(error: unknown): void {
     this.failures.push(error)
+  }
+
+  notListening(error: unknown): void {
+    this.deafness.push(error)
   }
 
   async holds(count: number): Promise<void> {
