@@ -298,7 +298,7 @@ describe.each(Object.keys(databases))('%s', (database) => {
 /** Words before a parenthesis in SQL that are not functions of the search path. */
 const SYNTAX = new Set(
   (
-    'all and any array as by cast check coalesce conflict copy distinct exists extract filter from greatest group having identity in ' +
+    'all and any array as by cast check coalesce conflict copy distinct else exists extract filter from greatest group having identity in ' +
     'join key lateral least limit materialized not nullif on or order over partition returning select set stdout then union using values ' +
     'when where with'
   ).split(' '),

@@ -224,9 +224,10 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
     const concerned = this.settings.notify === 'auto' ? this.#ports : this
     if (reported.has(concerned)) return
     reported.add(concerned)
+    const ofWhat = concerned === this ? `the queue '${oneLine(this.name)}'` : 'queues'
     process.emitWarning(
-      `The connection that listens for messages of the queue '${oneLine(this.name)}' has failed. It is replaced; until then, ` +
-        `receivers only poll: ${reasonOf(error)}`,
+      `The connection that listens for messages of ${ofWhat} has failed. It is replaced; until then, receivers only poll: ` +
+        reasonOf(error),
       { type: 'TxboxWarning', code: 'TXBOX_QUEUE_NOT_LISTENING' },
     )
   }
