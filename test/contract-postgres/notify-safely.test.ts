@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { connectedPortsOf } from '@txbox/core/internal'
 import { createOutbox, type Outbox } from '@txbox/outbox'
+
 import { migrate, postgres } from '@txbox/postgres'
 import { Client, Pool, type PoolClient } from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -82,6 +84,9 @@ describe('a server with prepared transactions', () => {
     expect(await stored(pool)).toBe(2)
     expect(heard).toEqual([])
     expect(warned()).toEqual([expect.stringContaining('max_prepared_transactions')])
+    const ports = connectedPortsOf('test', postgres({ db: pool }))
+    const findings = await ports.inspection().diagnose({ longTransactionMs: 60_000 })
+    expect(findings.find(({ check }) => check === 'notify')).toMatchObject({ verdict: 'warning' })
     // What would have happened without the check.
     await expect(publish(pool, { end: "prepare transaction 'third'", notify: true })).rejects.toThrow(
       /NOTIFY/,
@@ -160,10 +165,11 @@ describe('a server with a small queue of notifications', () => {
   test('U3 a queue of notifications that is half full gets none that nobody asked for; a full one fails no such transaction', async () => {
     const warned = warnings()
     const pool = server.pool()
+    const atFirst = await stored(pool)
     await fill(0.6)
     await publish(pool)
     await publish(pool)
-    expect(await stored(pool)).toBe(2)
+    expect(await stored(pool)).toBe(atFirst + 2)
     expect(warned()).toEqual([expect.stringContaining('half full')])
     await fill(0.98)
     await until(

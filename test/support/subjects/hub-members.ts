@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest'
-import type { ConnectedPorts, LocalShard, LocalStore, LocalWork } from '@txbox/core/ports'
+import type { ConnectedPorts, LocalShard, LocalStore, LocalWork, Sleeper } from '@txbox/core/ports'
 import { joinLocalHub } from '../../../packages/consumer/src/local/local-hub.ts'
 import type {
   LocalHeldShard,
@@ -20,6 +20,9 @@ export class QuietDatabase {
   answer: (shards: readonly LocalShard[]) => Promise<readonly LocalWork[]> = async () => []
   schema: Error | undefined
   usedConnections = 0
+  /** The hubs that listen. Without `canListen`, the database is one that cannot notify. */
+  canListen = false
+  readonly sleepers = new Set<Sleeper>()
 
   constructor() {
     this.leases.now = performance.now()
@@ -60,6 +63,12 @@ export class QuietDatabase {
         this.usedConnections += connections
         return () => (this.usedConnections -= connections)
       },
+      ...(this.canListen && {
+        listenToLocal: (sleeper: Sleeper) => {
+          this.sleepers.add(sleeper)
+          return { close: () => void this.sleepers.delete(sleeper) }
+        },
+      }),
     }
     return ports as ConnectedPorts
   }
