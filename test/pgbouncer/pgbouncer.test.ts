@@ -255,7 +255,7 @@ test.each(receivers)(
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
     onTestFinished(() => warn.mockRestore())
     const warned = (): string[] =>
-      warn.mock.calls.map(([text]) => String(text)).filter((text) => text.includes('pooler'))
+      warn.mock.calls.map(([text]) => String(text)).filter((text) => text.includes('goes through a pooler'))
     const got = await receiver.start({ database: postgres({ db: pool }) })
     await until(
       async () => warned().length > 0,

@@ -39,6 +39,7 @@ export {
   type PollInterval,
   type PollIntervals,
 } from './leases/poll-intervals.ts'
+export { SuspectCalm } from './leases/suspect-calm.ts'
 export { decodeHeaders, encodeMessages, shardOf, type SendingCall } from './sending/encode-messages.ts'
 export { EventListeners } from './events/event-listeners.ts'
 export { idempotencyKey, inboxKey, type InboxKey } from './messages/keys.ts'
