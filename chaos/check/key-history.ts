@@ -21,8 +21,10 @@ export interface Move {
 
 /** The ids of the messages in the history of a violation. */
 export function idsInHistory(evidence: Evidence, { id, key }: Violation): ReadonlySet<string> {
-  const { committed, lost, queued, queueLost } = evidence
-  const known = [...committed.values(), ...lost.values(), ...queued.values(), ...queueLost.values()]
+  const { committed, lost, queued, queueLost, local, localLost } = evidence
+  const known = [committed, lost, queued, queueLost, local, localLost].flatMap((ledger) => [
+    ...ledger.values(),
+  ])
   const ids = new Set(known.filter((one) => key !== undefined && one.key === key).map((one) => one.id))
   if (id !== undefined) ids.add(id)
   return ids
@@ -42,9 +44,10 @@ export function keyHistory(
   const ids = idsInHistory(evidence, violation)
   const copies = evidence.copies.filter((copy) => ids.has(copy.id))
   const inQueue = evidence.queueEffects.filter((effect) => ids.has(effect.id))
+  const atLocal = evidence.localEffects.filter((effect) => ids.has(effect.id))
   const center =
     copies.find((copy) => copy.id === id)?.recordedAtMs ??
-    inQueue.find((effect) => effect.id === id)?.beganMs ??
+    [...inQueue, ...atLocal].find((effect) => effect.id === id)?.beganMs ??
     moves.find((move) => move.id === id)?.atMs ??
     copies.at(-1)?.recordedAtMs
   const isNear = (atMs: number): boolean => center === undefined || Math.abs(atMs - center) < AROUND_MS
@@ -67,6 +70,10 @@ export function keyHistory(
       atMs: beganMs,
       text: `${mark(handled)}handled ${handled}${placeOf(handled)} by ${worker}, for ${(endedMs - beganMs).toFixed(1)} ms`,
     })),
+    ...atLocal.map(({ id: handled, consumer, beganMs, endedMs, worker }) => ({
+      atMs: beganMs,
+      text: `${mark(handled)}handled ${handled}${placeOf(handled)} at ${consumer} by ${worker}, for ${(endedMs - beganMs).toFixed(1)} ms`,
+    })),
     ...evidence.leaseChanges
       .filter((change) => change.shard === shard)
       .map(({ atMs, owner }) => ({ atMs, text: `  lease of shard ${shard}: ${owner ?? 'nobody'}` })),
@@ -78,13 +85,15 @@ export function keyHistory(
   const near = entries.filter(({ atMs }) => isNear(atMs)).toSorted((a, b) => a.atMs - b.atMs)
   const from = near[0]?.atMs ?? 0
   const subject = messageOf(evidence, id ?? '')
-  const effects = [...evidence.effects, ...evidence.queueEffects].filter((effect) => effect.id === id)
+  const effects = [...evidence.effects, ...evidence.queueEffects, ...evidence.localEffects].filter(
+    (effect) => effect.id === id,
+  )
   return [
     ...(subject === undefined
       ? []
       : [
           `committed by ${subject.producer} as row ${subject.serial} of the ledger${placeOf(subject.id)}` +
-            (evidence.lost.has(subject.id) || evidence.queueLost.has(subject.id)
+            ([evidence.lost, evidence.queueLost, evidence.localLost].some((ledger) => ledger.has(subject.id))
               ? ', lost by a failover'
               : ''),
         ]),
@@ -99,6 +108,11 @@ export function keyHistory(
   ]
 }
 
-function messageOf({ committed, lost, queued, queueLost }: Evidence, id: string): Committed | undefined {
-  return committed.get(id) ?? lost.get(id) ?? queued.get(id) ?? queueLost.get(id)
+function messageOf(evidence: Evidence, id: string): Committed | undefined {
+  const { committed, lost, queued, queueLost, local, localLost } = evidence
+  for (const ledger of [committed, lost, queued, queueLost, local, localLost]) {
+    const message = ledger.get(id)
+    if (message !== undefined) return message
+  }
+  return undefined
 }
