@@ -74,6 +74,7 @@ class ChaosRun implements RunParts {
       databaseUrl: database.url,
       brokerUrl: broker.url,
       workerPlant: plant?.worker,
+      localWorkMs: plant?.localWorkMs ?? 0,
     }
     this.fleet = new Fleet(base, folder, packages)
     this.recorder = new Recorder(() => broker.directUrl, path.join(folder, 'record.jsonl'), seed)

@@ -27,7 +27,7 @@ const LONGEST_HANG_OF_BATCH_MS = 1000
 
 const worker = new Worker()
 const { draw } = worker
-const { slot, engine, leaseMs } = worker.config
+const { slot, engine, leaseMs, localWorkMs } = worker.config
 /** The two processes differ in what users choose: the handle, and the isolation level of the handlers. */
 const isFirst = slot.endsWith('1')
 const clock = clockExpression(engine)
@@ -121,7 +121,7 @@ async function handle(
   }
   // While the transaction is open, others publish and handle messages of the keys.
   if (draw.chance(0.2)) await pause(draw.integer(0, 150))
-  await pause(Math.max(...messages.map(({ payload }) => payload.workMs ?? 0)))
+  await pause(Math.max(localWorkMs, ...messages.map(({ payload }) => payload.workMs ?? 0)))
   await Promise.all(messages.map(({ payload }) => suffer(worker, payload.ill, mostMs)))
   await sql.query(`update chaos_local_effects set ended_ms = ${clock} where handler_call = ?`, [call])
 }

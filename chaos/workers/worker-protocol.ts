@@ -21,6 +21,8 @@ export interface WorkerConfig {
   readonly publishTimeoutMs: number
   /** The bug that is planted in the worker itself, not in the packages. */
   readonly workerPlant: string | undefined
+  /** How long each handler of a local consumer takes at least, in ms. */
+  readonly localWorkMs: number
   /** A file to which a relay appends the id of the message that kills it. */
   readonly killLog: string
 }
