@@ -25,7 +25,6 @@ export const LOCAL_PLANTS: readonly Plant[] = [
     ],
     checks: ['local effect'],
     faults: ['stop-beyond-lease', 'kill', 'cut-after-bytes', 'backends-terminated'],
-    settings: { leaseMs: 1500 },
   },
   {
     name: 'remove-by-number',
@@ -100,6 +99,5 @@ returning`,
     ],
     checks: ['local effect'],
     faults: ['stop-beyond-lease', 'slow-messages'],
-    settings: { leaseMs: 1500 },
   },
 ]
