@@ -18,7 +18,7 @@ export const LOCAL_PLANTS: readonly Plant[] = [
         file: 'local-work.js',
         find: `        for (const held of done.locked) {
             held.isSettled = true;`,
-        replace: `        if (done.locked.length > 0) await this.#ports.transact((tx, session) => removed(done.locked, session, call));
+        replace: `        if (done.locked.length > 0) await this.#ports.transact((tx, session) => removed(done.locked, session, call), {});
         for (const held of done.locked) {
             held.isSettled = true;`,
       },
