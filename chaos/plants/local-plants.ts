@@ -34,22 +34,22 @@ export const LOCAL_PLANTS: readonly Plant[] = [
       {
         package: 'postgres',
         file: 'local-statements.js',
-        find: `o.seq = $6::bigint and \${stampIn('o')} = $7::timestamptz`,
-        replace: `o.seq = $6::bigint and $7::timestamptz is not null`,
+        find: `o.shard = $5::smallint and o.seq = $6::bigint and \${stampIn('o')} = $7::timestamptz`,
+        replace: `$5::smallint is not null and o.seq = $6::bigint and $7::timestamptz is not null`,
       },
       {
         package: 'postgres',
         file: 'local-statements.js',
-        find: `o.seq = $3::bigint and \${stampIn('o')} = $4::timestamptz
+        find: `o.shard = $2::smallint and o.seq = $3::bigint and \${stampIn('o')} = $4::timestamptz
 returning`,
-        replace: `o.seq = $3::bigint and $4::timestamptz is not null
+        replace: `$2::smallint is not null and o.seq = $3::bigint and $4::timestamptz is not null
 returning`,
       },
       {
         package: 'postgres',
         file: 'local-statements.js',
-        find: `o.seq = wanted.seq and \${stampIn('o')} = wanted.stamp\${more}`,
-        replace: `o.seq = wanted.seq\${more}`,
+        find: `o.shard = \${shard}::smallint and o.seq = wanted.seq and \${stampIn('o')} = wanted.stamp\${more}`,
+        replace: `\${shard}::smallint is not null and o.seq = wanted.seq\${more}`,
       },
       {
         package: 'mysql',
@@ -71,10 +71,10 @@ returning`,
       },
     ],
     checks: ['local effect'],
-    faults: ['failover'],
+    faults: ['failover-in-flight'],
     // Messages that wait for a handler during a failover, in a process that still owns the shard after it.
     settings: { leaseMs: 20_000 },
-    localWorkMs: 1200,
+    localWorkMs: 800,
   },
   {
     name: 'batch-removes-less',
