@@ -73,7 +73,11 @@ function addRelay(program: Command, installation: Installation): void {
       wholeNumber,
     )
     .option('--poll-min-ms <ms>', 'polling interval while there are messages (default: 20)', wholeNumber)
-    .option('--poll-max-ms <ms>', 'polling interval while there are no messages (default: 500 while a connection listens, else 100)', wholeNumber)
+    .option(
+      '--poll-max-ms <ms>',
+      'polling interval while there are no messages (default: 500 while a connection listens, else 100)',
+      wholeNumber,
+    )
     .option('--owner <name>', 'the name of this relay in the table of leases')
     .option('--stop-timeout-ms <ms>', 'maximum time to finish what is in flight', wholeNumber, 10_000)
     .option(
