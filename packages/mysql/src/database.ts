@@ -55,7 +55,7 @@ import { assertOpen, bind, execute, openedSession, watch, type MysqlSession } fr
 import { MysqlVersionBufferStore } from './versions/version-buffer-store.ts'
 
 export interface MysqlOptions {
-  /** The prefix of the names of txbox's tables, 1 to 51 characters. @default 'txbox_' */
+  /** The prefix of the names of txbox's tables, 1 to 51 characters, not ending with `local_`. @default 'txbox_' */
   prefix?: string | undefined
   /** Descriptions of libraries that txbox does not know by itself, made with `defineLibrary`. @default none */
   libraries?: readonly TransactionLibrary[] | undefined

@@ -36,7 +36,7 @@ const LONGEST_PAUSE_MS = 300
 export async function migrate<D extends AnyRoot>(
   db: D & MigrationRootOf<D, PostgresPoolLike>,
   options: {
-    /** The prefix of the names of txbox's tables, 1 to 53 characters. @default 'txbox_' */
+    /** The prefix of the names of txbox's tables, 1 to 51 characters, not ending with `local_`. @default 'txbox_' */
     prefix?: string | undefined
     /** Descriptions of libraries that txbox does not know by itself. @default none */
     libraries?: readonly TransactionLibrary[] | undefined
@@ -57,7 +57,7 @@ export async function migrate<D extends AnyRoot>(
 export async function pendingMigrations<D extends AnyRoot>(
   db: D & MigrationRootOf<D, PostgresPoolLike>,
   options: {
-    /** The prefix of the names of txbox's tables, 1 to 53 characters. @default 'txbox_' */
+    /** The prefix of the names of txbox's tables, 1 to 51 characters, not ending with `local_`. @default 'txbox_' */
     prefix?: string | undefined
     /** Descriptions of libraries that txbox does not know by itself. @default none */
     libraries?: readonly TransactionLibrary[] | undefined
@@ -75,7 +75,7 @@ export async function pendingMigrations<D extends AnyRoot>(
  */
 export function migrationProvider(
   options: {
-    /** The prefix of the names of txbox's tables, 1 to 53 characters. @default 'txbox_' */
+    /** The prefix of the names of txbox's tables, 1 to 51 characters, not ending with `local_`. @default 'txbox_' */
     prefix?: string | undefined
   } = {},
 ): { getMigrations(): Promise<Record<string, { up(db: object): Promise<void> }>> } {
