@@ -80,7 +80,9 @@ function fingerprintOf(request: HttpRequest, { fingerprint }: IdempotencySetting
 /** A parsed body without a canonical form comes from the client; a body without its bytes comes from the order of parsers. */
 function isIncomparable(error: unknown, { body, parsedBody }: HttpRequest): boolean {
   const isRefused = isTxboxError(error) && error.code === 'TXBOX_INVALID_MESSAGE'
-  return isRefused && body.byteLength === 0 && parsedBody !== undefined && error.message.startsWith('The payload')
+  return (
+    isRefused && body.byteLength === 0 && parsedBody !== undefined && error.message.startsWith('The payload')
+  )
 }
 
 function refused(problem: Problem, error?: unknown): Identified {

@@ -35,7 +35,8 @@ export function problemResponse(
 export const MISSING: Problem = {
   status: 400,
   title: 'The Idempotency-Key is missing',
-  detail: 'This request requires an idempotency key: one value that is the same for every attempt of the request.',
+  detail:
+    'This request requires an idempotency key: one value that is the same for every attempt of the request.',
 }
 
 export const OTHER_REQUEST: Problem = {

@@ -41,9 +41,7 @@ export function keyOfOption(given: unknown, maxCharacters: number): RequestKey {
 
 function checkedKey(key: string, maxCharacters: number): RequestKey {
   if (key.length <= maxCharacters) return { kind: 'key', key }
-  return malformed(
-    `The idempotency key has ${key.length} characters; at most ${maxCharacters} are allowed.`,
-  )
+  return malformed(`The idempotency key has ${key.length} characters; at most ${maxCharacters} are allowed.`)
 }
 
 function malformed(detail: string): RequestKey {

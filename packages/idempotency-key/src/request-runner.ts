@@ -107,7 +107,11 @@ export class RequestRunner {
     const claimed = await inbox.claimToHandle(session, claim, { inFlight: 'report' })
     if (claimed.status === 'duplicate') return { kind: 'duplicate', claim: claimed }
     if (claimed.status === 'in-flight') return { kind: 'in-flight' }
-    const about: RequestContext = { key, idempotencyKey: idempotencyKey(HTTP_CONSUMER, name), signal: call.signal }
+    const about: RequestContext = {
+      key,
+      idempotencyKey: idempotencyKey(HTTP_CONSUMER, name),
+      signal: call.signal,
+    }
     call.flight = this.#flights.begin(stored, fingerprint)
     const response = await claimed.run(async () => {
       const given = await call.run(() => work(tx, about))

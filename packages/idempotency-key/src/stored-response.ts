@@ -53,7 +53,9 @@ export const LEASED = '{"leased":true}'
 export async function storedText(response: CheckedResponse, form: StoredForm): Promise<string> {
   const { status, headers, body } = response
   if (body.byteLength > form.maxBytes) {
-    throw refused(`its body has ${body.byteLength} bytes; at most ${form.maxBytes} are allowed (maxResponseBytes)`)
+    throw refused(
+      `its body has ${body.byteLength} bytes; at most ${form.maxBytes} are allowed (maxResponseBytes)`,
+    )
   }
   const kept = Object.fromEntries(Object.entries(headers).filter(([name]) => form.replayed.has(name)))
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
@@ -70,14 +72,22 @@ export async function storedText(response: CheckedResponse, form: StoredForm): P
  *
  * @throws {InvalidMessageError} when the text is no stored response, or cannot be opened.
  */
-export async function storedResponse(text: string | undefined, seal: Seal | undefined): Promise<HttpResponse> {
+export async function storedResponse(
+  text: string | undefined,
+  seal: Seal | undefined,
+): Promise<HttpResponse> {
   if (text === undefined) throw unreadable('it is missing')
   if (text === LEASED) throw unreadable('handleLeased has claimed its key; use one name for each of the two')
   const outer = parsed(text)
   const sealed = propertyOf(outer, 'x')
   const inner = typeof sealed === 'string' ? parsed(await opened(sealed, seal)) : outer
   const [status, headers, body, encoding] = ['s', 'h', 'b', 'e'].map((name) => propertyOf(inner, name))
-  if (typeof status !== 'number' || typeof headers !== 'object' || headers === null || typeof body !== 'string') {
+  if (
+    typeof status !== 'number' ||
+    typeof headers !== 'object' ||
+    headers === null ||
+    typeof body !== 'string'
+  ) {
     throw unreadable('it has another form')
   }
   return {
@@ -109,7 +119,10 @@ function parsed(text: string): unknown {
 }
 
 function unreadable(why: string, cause?: unknown): InvalidMessageError {
-  return new InvalidMessageError(`A stored response cannot be replayed: ${why}. The handler did not run again.`, {
-    cause,
-  })
+  return new InvalidMessageError(
+    `A stored response cannot be replayed: ${why}. The handler did not run again.`,
+    {
+      cause,
+    },
+  )
 }

@@ -101,12 +101,7 @@ test.for<[string, object, object, number]>([
     { body: Buffer.from('[0.1]') },
     422,
   ],
-  [
-    'numbers beyond all bounds',
-    { body: Buffer.from('[1e400]') },
-    { body: Buffer.from('[1e401]') },
-    422,
-  ],
+  ['numbers beyond all bounds', { body: Buffer.from('[1e400]') }, { body: Buffer.from('[1e401]') }, 422],
   [
     'a member twice',
     { body: Buffer.from('{"a":1,"a":2}') },
@@ -192,7 +187,10 @@ function fail(): never {
 
 test('H16 the idempotency key of the handler is the same for each attempt, and differs for all other requests', async () => {
   let tenant = 'a'
-  const subject = new IdempotencyUnderTest(target, root, { tenant: () => tenant, keep: (status) => status < 400 })
+  const subject = new IdempotencyUnderTest(target, root, {
+    tenant: () => tenant,
+    keep: (status) => status < 400,
+  })
   const keyOf = async (request: object = {}): Promise<string> => {
     let key: string | undefined
     await subject.handle(request, (_, about) => {
@@ -236,7 +234,13 @@ test('the option key takes the key from elsewhere, and the header does not count
   const body = (text: string) => ({ ...withKey(['two', 'lines']), body: Buffer.from(text) })
   await subject.handle(body('{"id":"ä b"}'))
   expect(isReplayed(await subject.handle(body('{ "id": "ä b" }')))).toBe(true)
-  for (const wrong of ['{}', '{"id":""}', '{"id":7}', `{"id":"${'x'.repeat(256)}"}`, String.raw`{"id":"\ud800"}`]) {
+  for (const wrong of [
+    '{}',
+    '{"id":""}',
+    '{"id":7}',
+    `{"id":"${'x'.repeat(256)}"}`,
+    String.raw`{"id":"\ud800"}`,
+  ]) {
     expect((await subject.handle(body(wrong))).status).toBe(400)
   }
   expect((await subject.handle(body('no JSON'))).status).toBe(500)

@@ -97,7 +97,10 @@ onEachKindAndIsolation(target, (kind, isolation) => {
 
   test('H29 a request that has waited for waitMs gets 409, and not earlier', async () => {
     const subject = new IdempotencyUnderTest(target, root, { whileInFlight: { waitMs: 400 } })
-    const other = new IdempotencyUnderTest(target, root, { name: subject.name, whileInFlight: { waitMs: 400 } })
+    const other = new IdempotencyUnderTest(target, root, {
+      name: subject.name,
+      whileInFlight: { waitMs: 400 },
+    })
     const [started, gone] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const first = subject.handle({}, async (tx, about) => {
       started.resolve()
@@ -168,7 +171,11 @@ onEachKindAndIsolation(target, (kind, isolation) => {
         await subject.create(tx, about)
         return { status: 502, headers: { 'x-cause': 'bank' }, body: 'later' }
       })
-      expect([response.status, response.headers?.['x-cause'], textOf(response)]).toEqual([502, 'bank', 'later'])
+      expect([response.status, response.headers?.['x-cause'], textOf(response)]).toEqual([
+        502,
+        'bank',
+        'later',
+      ])
     }
     expect(await subject.effects()).toBe(0)
     expect((await subject.handle({ headers: {} })).status).toBe(201)

@@ -39,7 +39,10 @@ export class IdempotencyUnderTest {
     }
   }
 
-  handle(request: Partial<HttpRequest> = {}, work: Work<TransactionHandle> = this.create): Promise<HttpResponse> {
+  handle(
+    request: Partial<HttpRequest> = {},
+    work: Work<TransactionHandle> = this.create,
+  ): Promise<HttpResponse> {
     return this.idempotency.handle(post(request), work)
   }
 
