@@ -17,7 +17,7 @@ export class ByteCollector {
     return this.#length <= this.#maxBytes
   }
 
-  get bytes(): Buffer {
+  get bytes(): Buffer<ArrayBuffer> {
     return Buffer.concat(this.#chunks)
   }
 }
@@ -26,8 +26,15 @@ export class ByteCollector {
 export async function collectBody(
   stream: AsyncIterable<Uint8Array | string>,
   maxBytes: number,
-): Promise<Buffer> {
+): Promise<Buffer<ArrayBuffer>> {
   const collector = new ByteCollector(maxBytes)
-  for await (const chunk of stream) if (!collector.add(chunk)) break
-  return collector.bytes
+  const iterator = stream[Symbol.asyncIterator]()
+  for (;;) {
+    const next = await iterator.next()
+    if (next.done === true) return collector.bytes
+    if (collector.add(next.value)) continue
+    // Half of a cloned body waits for the other half, so nobody waits for this one.
+    iterator.return?.().catch(() => undefined)
+    return collector.bytes
+  }
 }

@@ -6,6 +6,7 @@ import { ByteCollector } from './byte-collector.ts'
 import { sendThroughBridge, watchSends, type Course } from './fastify-course.ts'
 import { mediaType, type HttpRequest, type RequestContext } from './http-request.ts'
 import type { Idempotency } from './idempotency.ts'
+import { UNREAD } from './request-fingerprint.ts'
 import type { RequestRunner } from './request-runner.ts'
 import { runnerOf } from './runner-of.ts'
 
@@ -135,7 +136,7 @@ function requestOf(request: FastifyRequest, body?: ByteCollector): HttpRequest {
     path: request.raw.url ?? request.url,
     headers: request.headers,
     body: bytes,
-    ...(request.body === undefined && !isUnread ? {} : { parsedBody: request.body ?? {} }),
+    ...(request.body === undefined && !isUnread ? {} : { parsedBody: request.body ?? UNREAD }),
     route: request.routeOptions.url,
   }
 }

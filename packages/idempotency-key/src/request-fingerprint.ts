@@ -4,7 +4,10 @@ import { canonicalJson } from '@txbox/core/internal'
 import { parseExactly } from './exact-json.ts'
 import { hasJsonBody, mediaType, type HttpRequest } from './http-request.ts'
 
-/** Media types whose parsers keep the whole body. */
+/** Stands for the parsed body of a request whose body was consumed, and is not known. */
+export const UNREAD: unique symbol = Symbol('unread')
+
+/** The media type of forms, whose parsers keep the whole body. */
 const WHOLE_IN_A_PARSER = 'application/x-www-form-urlencoded'
 
 /**
@@ -29,7 +32,8 @@ export function givenFingerprint(text: string): Buffer {
 function comparedBody(request: HttpRequest): ['json' | 'bytes', Uint8Array | string] {
   const { body, parsedBody } = request
   if (body.byteLength === 0 && parsedBody !== undefined) {
-    if (!hasJsonBody(request) && mediaType(request) !== WHOLE_IN_A_PARSER) {
+    const isWhole = hasJsonBody(request) || mediaType(request) === WHOLE_IN_A_PARSER
+    if (!isWhole || parsedBody === UNREAD) {
       throw new InvalidMessageError(
         'The body of the request was parsed before, and its bytes are needed to compare it with other attempts. Let the ' +
           'idempotency key come before the parser, or pass the bytes.',
