@@ -28,7 +28,7 @@ export function watchSends(reply: FastifyReply, course: Course, bridge: Bridge):
   void bridge.answered.then((answer) => {
     if (answer === undefined || course.isSending) return
     course.isDecided = true
-    replaceHeaders(reply, course, answer)
+    replaceHeaders(reply, course.headers, answer)
     send(answer.body)
   })
 }
@@ -44,7 +44,7 @@ export async function sendThroughBridge(
   if (course === undefined || bridge?.handled === undefined || course.isDecided) return payload
   course.isSending = true
   const isStored = bridge.handled.key !== undefined
-  const body = isStored && isStream(payload) ? await collected(bridge, payload, maxBytes) : payload
+  const body = isStored && isStream(payload) ? await collectSent(bridge, payload, maxBytes) : payload
   bridge.respond({
     status: isResponse(payload) ? payload.status : reply.statusCode,
     headers: headersOf(reply, payload),
@@ -53,14 +53,15 @@ export async function sendThroughBridge(
   const answer = await bridge.answered
   course.isDecided = true
   if (answer !== undefined) {
-    replaceHeaders(reply, course, answer)
+    replaceHeaders(reply, course.headers, answer)
     return answer.body
   }
   if (isStored && isResponse(payload)) reply.code(payload.status).headers(headersOf(reply, payload))
   return body
 }
 
-async function collected(bridge: Bridge, payload: unknown, maxBytes: number): Promise<Buffer | undefined> {
+/** Reads a stream that the handler sends; `undefined` if the bridge has its answer before. */
+export async function collectSent(bridge: Bridge, payload: unknown, maxBytes: number): Promise<Buffer | undefined> {
   const stream = isResponse(payload) ? (payload.body ?? []) : payload
   const reading = collectBody(stream as AsyncIterable<Uint8Array>, maxBytes)
   try {
@@ -78,7 +79,7 @@ function headersOf(reply: FastifyReply, payload: unknown): Record<string, string
 }
 
 /** Takes back the headers that the handler has set. */
-function replaceHeaders(reply: FastifyReply, { headers }: Course, answer: HttpResponse): void {
+export function replaceHeaders(reply: FastifyReply, headers: Course['headers'], answer: HttpResponse): void {
   for (const name of Object.keys(reply.getHeaders())) reply.removeHeader(name)
   reply
     .code(answer.status)

@@ -1,4 +1,5 @@
 import type { OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { Bridge } from './bridge.ts'
 import { ByteCollector } from './byte-collector.ts'
 import type { HttpResponse } from './http-request.ts'
 
@@ -122,4 +123,16 @@ export class HeldResponse {
     const headers = this.#response.getHeaders() as Record<string, string>
     this.#ended.resolve({ status, headers, body: this.#body.bytes })
   }
+}
+
+/** Holds the response of a framework that calls the handler, until the bridge has its answer. */
+export function holdResponse(response: ServerResponse, bridge: Bridge, maxBytes: number): void {
+  const isStored = bridge.handled?.key !== undefined
+  const held = new HeldResponse(response, isStored ? maxBytes : Infinity)
+  void held.ended.then((written) => bridge.respond(written))
+  void bridge.answered.then(async (answer) => {
+    // The framework makes a response of an error of the handler.
+    if (answer === undefined) await held.ended
+    held.send(answer)
+  })
 }
