@@ -62,9 +62,9 @@ async function withRoutes(
   const shop = world.create(options)
   const app = express()
   register(app, shop)
-  const { url, close } = await served(app)
-  onTestFinished(close)
-  return { shop, url }
+  const server = await served(app)
+  onTestFinished(() => server.close())
+  return { shop, url: server.url }
 }
 
 test('H7 whatever way a handler writes its response, the replay is the same', async () => {

@@ -1,3 +1,4 @@
+/* oxlint-disable oxc/no-async-endpoint-handlers -- Fastify awaits its handlers. */
 import { Readable } from 'node:stream'
 import { createGzip } from 'node:zlib'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'

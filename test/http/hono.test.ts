@@ -72,14 +72,17 @@ test('H3 H14 an exception of Hono leaves nothing, and a stream that ends is stor
   }))
   stream('endless', () => ({ pull: (controller) => controller.enqueue(Buffer.alloc(1000)) }))
   stream('hangs', () => ({ start: () => undefined }))
-  const { url, close } = await served(app)
-  onTestFinished(close)
+  const server = await served(app)
+  onTestFinished(() => server.close())
   for (const isReplayed of [false, true]) {
-    expect([(await send(`${url}/refuses`)).status, await shop.orders()]).toEqual([409, isReplayed ? 1 : 0])
-    const ended = await send(`${url}/ends`)
+    expect([(await send(`${server.url}/refuses`)).status, await shop.orders()]).toEqual([
+      409,
+      isReplayed ? 1 : 0,
+    ])
+    const ended = await send(`${server.url}/ends`)
     expect([ended.status, ended.text, ended.isReplayed]).toEqual([200, 'ab', isReplayed])
   }
-  expect((await send(`${url}/endless`)).status).toBe(500)
-  expect((await send(`${url}/hangs`)).status).toBe(503)
+  expect((await send(`${server.url}/endless`)).status).toBe(500)
+  expect((await send(`${server.url}/hangs`)).status).toBe(503)
   expect([await shop.orders(), await shop.transactions()]).toEqual([1, 0])
 })

@@ -11,7 +11,7 @@ export type IdempotentHandler<Tx> = (
   response: Response,
   tx: Tx,
   about: RequestContext,
-) => Promise<unknown> | unknown
+) => unknown
 
 /**
  * Returns the last handler of a route of Express 5: `app.post('/orders', authenticate, idempotent(idempotency, handler))`. What
@@ -43,6 +43,7 @@ export function idempotent<Tx>(idempotency: Idempotency<Tx>, handler: Idempotent
     }
   }
   return (request: Request, response: Response, next: NextFunction) => {
+    // oxlint-disable-next-line promise/no-callback-in-promise -- Express takes errors by its callback.
     handle(request, response).catch(next)
   }
 }

@@ -61,7 +61,11 @@ export async function sendThroughBridge(
 }
 
 /** Reads a stream that the handler sends; `undefined` if the bridge has its answer before. */
-export async function collectSent(bridge: Bridge, payload: unknown, maxBytes: number): Promise<Buffer | undefined> {
+export async function collectSent(
+  bridge: Bridge,
+  payload: unknown,
+  maxBytes: number,
+): Promise<Buffer | undefined> {
   const stream = isResponse(payload) ? (payload.body ?? []) : payload
   const reading = collectBody(stream as AsyncIterable<Uint8Array>, maxBytes)
   try {

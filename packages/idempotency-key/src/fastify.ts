@@ -84,7 +84,7 @@ function handleOnce(route: RouteOptions, runner: RequestRunner, courses: Courses
     course.bridge = bridge
     course.headers = { ...reply.getHeaders() }
     if (bridge.handled !== undefined) {
-      request.idempotency = bridge.handled as RequestIdempotency
+      request.idempotency = bridge.handled
       watchSends(reply, course, bridge)
       return undefined
     }

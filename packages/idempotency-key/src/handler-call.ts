@@ -47,7 +47,7 @@ export class HandlerCall {
       throw error
     }
     const response = checkedResponse(given)
-    if (this.#keep(response.status) !== true) throw new NotKept(response)
+    if (!this.#keep(response.status)) throw new NotKept(response)
     return response
   }
 }

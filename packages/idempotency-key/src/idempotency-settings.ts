@@ -1,5 +1,5 @@
 import { LIMITS, days, hours } from '@txbox/core'
-import { OptionChecker, nameOf, propertyOf } from '@txbox/core/internal'
+import { nameOf, propertyOf, type OptionChecker } from '@txbox/core/internal'
 import type { HttpRequest } from './http-request.ts'
 import type { IdempotencyOptions } from './idempotency.ts'
 import { REPLAYED_HEADERS, mayBeReplayed, type Seal, type StoredForm } from './stored-response.ts'

@@ -60,7 +60,7 @@ function serialized(reply: FastifyReply, payload: unknown): unknown {
     const other = isText ? 'text/plain; charset=utf-8' : 'application/json; charset=utf-8'
     reply.header('content-type', isBytes ? 'application/octet-stream' : other)
   }
-  return isBytes ? payload : Buffer.from(isText ? payload : String(reply.serialize(payload as object)))
+  return isBytes ? payload : Buffer.from(isText ? payload : (reply.serialize(payload) as string))
 }
 
 /** Fastify gives an empty buffer a media type, which the response did not have. */

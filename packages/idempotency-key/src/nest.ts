@@ -33,7 +33,10 @@ class IdempotencyInterceptor implements NestInterceptor {
 
   async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
     const runner = runnerOf('@Idempotent', this.#idempotency)
-    const [request, response] = [context.switchToHttp().getRequest<object>(), context.switchToHttp().getResponse<object>()]
+    const [request, response] = [
+      context.switchToHttp().getRequest<object>(),
+      context.switchToHttp().getResponse<object>(),
+    ]
     const isFastify = typeof propertyOf(response, 'serialize') === 'function'
     const taken = isFastify
       ? requestOfReply(request as never)
@@ -57,6 +60,7 @@ Injectable()(IdempotencyInterceptor)
 Inject(IDEMPOTENCY)(IdempotencyInterceptor, undefined, 0)
 
 /** Makes `@Idempotent()` available in all modules: `imports: [IdempotencyModule.forRoot({ idempotency })]`. */
+// oxlint-disable-next-line typescript/no-extraneous-class -- a dynamic module of NestJS is a class.
 export class IdempotencyModule {
   /** @throws {InvalidOptionError} when the option `idempotency` is not the result of `createIdempotency`. */
   static forRoot({ idempotency }: { readonly idempotency: Idempotency<never> }): DynamicModule {

@@ -2,17 +2,13 @@ import { setTimeout } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import type { HttpResponse } from '@txbox/idempotency-key'
 import { rootThroughProxy } from '../../support/engines/root-through-proxy.ts'
-import {
-  IdempotencyUnderTest,
-  isReplayed,
-  post,
-  textOf,
-} from '../../support/subjects/idempotency-under-test.ts'
+import { IdempotencyUnderTest, isReplayed, textOf } from '../../support/subjects/idempotency-under-test.ts'
 import { mainKind, useRoot, useTarget } from '../../support/engines/target.ts'
 
 const target = useTarget()
 const kind = mainKind(target)
 const root = useRoot(target, kind)
+const KEYED = { 'idempotency-key': 'k1' }
 
 test.for<[string, HttpResponse]>([
   ['text', { status: 201, body: 'Grüße \0 🎉 \ufeff' }],
@@ -207,7 +203,7 @@ test('H20 requests that show who sends them, without a tenant, are warned of onc
   const logger = { warn, error: vi.fn() }
   const subject = new IdempotencyUnderTest(target, root, { logger })
   const send = async (path: string, headers: object, route?: string): Promise<void> => {
-    const request = { path, headers: { ...post().headers, ...headers } }
+    const request = { path, headers: { ...KEYED, ...headers } }
     await subject.handle(route === undefined ? request : { ...request, route })
   }
   await send('/a', {})
@@ -219,7 +215,7 @@ test('H20 requests that show who sends them, without a tenant, are warned of onc
   expect(warn.mock.calls.map(([about]) => (about as { route: string }).route)).toEqual(['/a', '/b/:id'])
   expect(JSON.stringify(warn.mock.calls)).not.toContain('secret')
   const scoped = new IdempotencyUnderTest(target, root, { logger, tenant: () => 'a' })
-  await scoped.handle({ headers: { ...post().headers, cookie: 'a=b' } })
+  await scoped.handle({ headers: { ...KEYED, cookie: 'a=b' } })
   expect(warn).toHaveBeenCalledTimes(2)
 })
 

@@ -1,5 +1,7 @@
 // Controllers of NestJS with @Idempotent(), over both platforms. Decorators are applied as compiled code applies them.
 import type { AddressInfo } from 'node:net'
+import type * as Common from '@nestjs/common'
+import type * as Core from '@nestjs/core'
 import type { PoolClient } from 'pg'
 import { describe } from 'vitest'
 import type * as Plugin from '@txbox/idempotency-key/nest'
@@ -8,8 +10,8 @@ import { useOrders } from '../../http/http-under-test.ts'
 
 /** One version of NestJS, with the plug-in that has loaded it. */
 export interface Nest {
-  readonly common: typeof import('@nestjs/common')
-  readonly core: typeof import('@nestjs/core')
+  readonly common: typeof Common
+  readonly core: typeof Core
   readonly plugin: typeof Plugin
   readonly platforms: Readonly<Record<string, () => Promise<unknown>>>
 }
@@ -27,7 +29,7 @@ export function nestRules(load: () => Promise<Nest>): void {
         }
         const { prototype } = OrdersController
         class Guard {
-          canActivate(context: import('@nestjs/common').ExecutionContext): boolean {
+          canActivate(context: Common.ExecutionContext): boolean {
             const request = context.switchToHttp().getRequest<{ headers: Record<string, string> }>()
             return request.headers[FORBIDDEN] === undefined
           }
@@ -52,6 +54,7 @@ export function nestRules(load: () => Promise<Nest>): void {
         }
         define('read', common.Get('read'))
         common.Controller()(OrdersController)
+        // oxlint-disable-next-line typescript/no-extraneous-class -- a module of NestJS is a class.
         class AppModule {}
         common.Module({
           imports: [plugin.IdempotencyModule.forRoot({ idempotency: shop.idempotency as never })],
@@ -83,10 +86,16 @@ function written(
   for (const [name, value] of Object.entries(headers)) response.header(name, value)
   return bytes === undefined
     ? json
-    : new StreamableFile(bytes, headers['content-type'] === undefined ? {} : { type: headers['content-type'] })
+    : new StreamableFile(
+        bytes,
+        headers['content-type'] === undefined ? {} : { type: headers['content-type'] },
+      )
 }
 
-async function failingAsNest({ HttpException }: Nest['common'], handle: () => Promise<Reply>): Promise<Reply> {
+async function failingAsNest(
+  { HttpException }: Nest['common'],
+  handle: () => Promise<Reply>,
+): Promise<Reply> {
   try {
     return await handle()
   } catch (error) {
