@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
+import net, { type AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { createGzip } from 'node:zlib'
 import express, { type Express, type NextFunction, type Request, type Response } from 'express'
@@ -178,4 +178,26 @@ test('H6 a body that a parser has consumed without a trace is a 500, and a reque
     expect((await send(`${url}/${path}`, { body: '{ "sku": "A1" }' })).isReplayed).toBe(true)
   }
   expect([shop.calls, shop.errors.length]).toEqual([3, 1])
+})
+
+test('H15 a client that hangs up in the middle of its body leaves nothing, and its retry runs', async () => {
+  const { shop, url } = await withRoutes((app, one) => {
+    app.post(
+      '/order',
+      idempotent(one.idempotency, async (_, response, tx) =>
+        response.json({ order: await one.order(tx, 'A1') }),
+      ),
+    )
+  })
+  const { hostname, port } = new URL(url)
+  const socket = net.connect(Number(port), hostname)
+  socket.write(
+    'POST /order HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nidempotency-key: k1\r\ncontent-length: 12\r\n\r\n{"sku"',
+  )
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  socket.destroy()
+  await once(socket, 'close')
+  const retry = await send(`${url}/order`)
+  expect([retry.status, retry.isReplayed, shop.calls]).toEqual([200, false, 1])
+  expect([await shop.orders(), await shop.transactions(), shop.errors]).toEqual([1, 0, []])
 })

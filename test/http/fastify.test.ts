@@ -168,3 +168,26 @@ test('routes without the config are not touched', async () => {
   })
   expect((await send(`${url}/other`)).text).toBe('{"tx":null}')
 })
+
+test('H27 hooks of the instance, of a scope and of the route come before the replay, and before the transaction', async () => {
+  const refuse = (name: string) => async (request: FastifyRequest, reply: FastifyReply) =>
+    request.headers[FORBIDDEN] === name ? reply.code(403).send({ refused: name }) : undefined
+  const { shop, url } = await withRoutes((app, one) => {
+    app.addHook('preHandler', refuse('instance'))
+    void app.register(async (scope) => {
+      scope.addHook('preHandler', refuse('scope'))
+      scope.post('/order', { ...ONCE, preHandler: [refuse('route')] }, async (request) => ({
+        order: await one.order(request.idempotency.tx as PoolClient, 'A1'),
+      }))
+    })
+  })
+  expect((await send(`${url}/order`)).status).toBe(200)
+  const before = world.begun()
+  for (const name of ['instance', 'scope', 'route']) {
+    for (const key of ['k1', 'k2']) {
+      const response = await send(`${url}/order`, { key, headers: { [FORBIDDEN]: name } })
+      expect([response.status, response.text]).toEqual([403, `{"refused":"${name}"}`])
+    }
+  }
+  expect([world.begun(), shop.calls]).toEqual([before, 1])
+})

@@ -1,6 +1,6 @@
 import type { Logger } from '@txbox/core'
 import type { HttpRequest, HttpResponse, RequestContext } from './http-request.ts'
-import type { Seal } from './stored-response.ts'
+import type { Seal } from './seal.ts'
 
 export interface IdempotencyOptions {
   /** Keys of two names are different keys. 1 to 100 characters. @default 'http' */

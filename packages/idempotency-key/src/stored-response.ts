@@ -2,14 +2,8 @@ import { isUtf8 } from 'node:buffer'
 import { InvalidMessageError } from '@txbox/core'
 import { propertyOf } from '@txbox/core/internal'
 import type { HttpResponse } from './http-request.ts'
+import type { Seal } from './seal.ts'
 import { refused, type CheckedResponse } from './response-checks.ts'
-
-/** Encrypts stored responses. Both functions may be asynchronous. */
-export interface Seal {
-  seal(bytes: Uint8Array): Uint8Array | Promise<Uint8Array>
-  /** Throws if the bytes were not sealed with a known key. */
-  open(bytes: Uint8Array): Uint8Array | Promise<Uint8Array>
-}
 
 export interface StoredForm {
   readonly maxBytes: number
