@@ -61,6 +61,11 @@ test('H3 an error that the user’s own error handler answers with 200 leaves no
       await order(request)
       throw new Error('not fine')
     })
+    app.post('/throws-text', ONCE, async (request) => {
+      await order(request)
+      // oxlint-disable-next-line typescript/only-throw-error -- some code throws what is no error.
+      throw 'not fine'
+    })
     app.post('/sends', ONCE, async (request, reply) => {
       await order(request)
       return reply.send(new Error('not fine'))
@@ -69,12 +74,12 @@ test('H3 an error that the user’s own error handler answers with 200 leaves no
       void order(request).then(() => reply.send(new Error('not fine')))
     })
   })
-  for (const path of ['throws', 'sends', 'later']) {
+  for (const path of ['throws', 'throws-text', 'sends', 'later']) {
     const response = await send(`${url}/${path}`)
     expect([response.status, response.text, response.isReplayed]).toEqual([200, '{"fine":true}', false])
     expect((await send(`${url}/${path}`)).isReplayed).toBe(false)
   }
-  expect([shop.calls, await shop.orders()]).toEqual([6, 0])
+  expect([shop.calls, await shop.orders()]).toEqual([8, 0])
 })
 
 test('H14 bytes are taken before a hook that compresses, and a replay is compressed again', async () => {
