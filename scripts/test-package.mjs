@@ -19,6 +19,8 @@ const SUITES = {
   mysql: { projects: ['mysql-only'], files: ['test/contract-mysql/'] },
   rabbitmq: { projects: ['rabbitmq'], files: ['test/rabbitmq/'] },
   redis: { projects: ['redis'], files: ['test/redis/'] },
+  webhook: { projects: ['webhook'], files: ['test/webhook/'] },
+  testing: { projects: ['webhook', 'rabbitmq'], files: ['publisher-contract'] },
   cli: { projects: ['cli'], files: ['test/cli/'] },
   command: { projects: ['cli'], files: ['test/cli/'] },
 }

@@ -1,0 +1,8 @@
+export { fromWebhook, type FromWebhookOptions, type WebhookMessage } from './receive/from-webhook.ts'
+export { verifyWebhook, type VerifyWebhookOptions } from './receive/verify-webhook.ts'
+export { InvalidSignatureError } from './schemes/invalid-signature-error.ts'
+export type { VerifiedWebhook } from './schemes/scheme.ts'
+export type { WebhookScheme } from './schemes/schemes.ts'
+export type { FetchHeaders, WebhookHeaders, WebhookRequest } from './schemes/webhook-request.ts'
+export { InvalidMessageError, InvalidOptionError, TxboxError, isTxboxError } from '@txbox/core'
+export type { InboxMessage } from '@txbox/core'
