@@ -57,8 +57,12 @@ const cases = publisherContract(
             'x-delivery-count': _,
             ...headers
           } = properties.headers as Record<string, string>
-          const { messageId, ...fields } = properties as unknown as Record<string, string>
-          return { ...fields, id: messageId!, key, createdAt: new Date(time!), headers }
+          const { messageId, type, correlationId, contentType } = properties as unknown as Record<
+            string,
+            string
+          >
+          const createdAt = new Date(time!)
+          return { id: messageId!, type, key, correlationId, contentType, createdAt, headers }
         }),
     }
   },

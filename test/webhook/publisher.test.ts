@@ -1,4 +1,4 @@
-import http from 'node:http'
+import type http from 'node:http'
 import net from 'node:net'
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -10,6 +10,7 @@ import {
 } from '@txbox/webhook'
 import { SECRETS } from '../support/subjects/signed-webhooks.ts'
 import { failure, outboxMessage, publish, reason, summary } from '../support/subjects/publishing.ts'
+import { until } from '../support/worlds/until.ts'
 import { WebhookEndpoint } from '../support/subjects/webhook-endpoint.ts'
 
 const OTHER_SECRET = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD'
@@ -131,16 +132,25 @@ describe('answers', () => {
   })
 
   test.for([true, false])('W8 an endless answer holds up nothing, accepted: %j', async (isAccepted) => {
+    let closed = 0
     const endpoint = await WebhookEndpoint.start((_, response) => {
       response.writeHead(isAccepted ? 200 : 500)
       const chunk = Buffer.alloc(1024, 'x')
       const timer = setInterval(() => response.write(chunk), 1)
-      response.on('close', () => clearInterval(timer))
+      response.on('close', () => {
+        clearInterval(timer)
+        closed += 1
+      })
     })
     for (const options of [{}, { fetch }]) {
       const [result] = await publish(publisherOf(options), [outboxMessage({ topic: endpoint.url() })])
       expect(summary([result!])).toEqual([isAccepted ? 'accepted' : 'rejected for now'])
     }
+    await until(
+      async () => closed === 2,
+      () => `${closed} of 2 connections were closed`,
+      3000,
+    )
   })
 })
 
@@ -274,8 +284,9 @@ describe('one endpoint', () => {
 })
 
 test('W8 the retries are those that Standard Webhooks recommends', () => {
-  const { attempts, delayMs } = webhookRetries()
-  const pauses = Array.from({ length: attempts - 1 }, (_, n) => delayMs(n + 1, Math.random))
+  const policy = webhookRetries()
+  const { attempts } = policy
+  const pauses = Array.from({ length: attempts - 1 }, (_, n) => policy.delayMs(n + 1, Math.random))
   expect(attempts).toBe(10)
   const minutes = [5, 30, 120, 300, 600, 840, 1200, 1440]
   expect(pauses).toEqual([5000, ...minutes.map((each) => each * 60_000)])

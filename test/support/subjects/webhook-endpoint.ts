@@ -10,6 +10,8 @@ export interface ArrivedRequest {
   readonly path: string
   readonly headers: IncomingMessage['headers']
   readonly payload: Buffer
+  /** The port of the client's end of the connection. */
+  readonly clientPort: number | undefined
 }
 
 /** How the endpoint answers; the connection is destroyed if nothing was answered. */
@@ -32,7 +34,14 @@ export class WebhookEndpoint {
       void buffer(request).then(
         (payload) => {
           const { method = '', url: path = '', headers } = request
-          const arrived = { id: String(headers['webhook-id']), method, path, headers, payload }
+          const arrived = {
+            id: String(headers['webhook-id']),
+            method,
+            path,
+            headers,
+            payload,
+            clientPort: request.socket.remotePort,
+          }
           endpoint.all.push(arrived)
           respond(arrived, response)
           if (response.statusCode < 300 && method === 'POST' && response.writableEnded)

@@ -7,7 +7,7 @@ export interface ContractCase {
   /** The code of the rule, such as `P3`. */
   readonly rule: string
   /** Rejects with an `AssertionError` of `node:assert` if the publisher breaks the rule. */
-  run(): Promise<void>
+  readonly run: () => Promise<void>
 }
 
 /** A case before it has a subject. */

@@ -39,7 +39,7 @@ export interface PublisherUnderTest {
   /** A topic whose messages are refused for another attempt. */
   readonly badTopic: string
   /** Returns the messages that have arrived since the last call, in the order of arrival. */
-  arrived(): Promise<readonly ArrivedMessage[]>
+  readonly arrived: () => Promise<readonly ArrivedMessage[]>
   /** Needed for the cases of `offers: 'network'`. */
   readonly network?: NetworkUnderTest | undefined
   /** Needed for `'tooLarge'`: the largest payload, in bytes, that is accepted. */
@@ -47,9 +47,9 @@ export interface PublisherUnderTest {
   /** Needed for `'poison'`: changes of a message that make it one that the protocol can never carry, each with its name. */
   readonly poison?: Readonly<Record<string, Partial<OutboxMessage>>> | undefined
   /** Needed for `'full'`: a topic whose destination takes nothing at the moment, and a function after which it does. */
-  readonly full?: { readonly topic: string; free(): Promise<void> } | undefined
+  readonly full?: { readonly topic: string; readonly free: () => Promise<void> } | undefined
   /** Needed for `'readBack'`: the fields of the messages that have arrived since the last call. */
-  readBack?(): Promise<readonly ReadMessage[]>
+  readonly readBack?: (() => Promise<readonly ReadMessage[]>) | undefined
   /** Needed for `'secret'`: a publisher whose password is refused, and the password, which no error may show. */
   readonly refused?: { readonly publisher: Publisher; readonly secret: string } | undefined
   /** Needed for `'unresolved'`: a publisher whose host has no address. */

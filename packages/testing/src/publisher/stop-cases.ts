@@ -31,7 +31,9 @@ export const STOP: readonly Draft[] = [
       const answers = new Map<number, PublishResult>()
       const ended = publisher
         .publish(messages, { signal: abort.signal, answered: (n, result) => void answers.set(n, result) })
-        .then((results) => void results.forEach((result, n) => answers.set(n, result)))
+        .then((results) => {
+          for (const [n, result] of results.entries()) answers.set(n, result)
+        })
         .catch(() => undefined)
       await new Promise((resolve) => setImmediate(resolve))
       const began = performance.now()

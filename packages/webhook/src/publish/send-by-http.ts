@@ -26,12 +26,12 @@ const nameOf = (name: string, options: object): string => `${name}:${String(Refl
 
 class HttpAgent extends http.Agent {
   override getName(options: object = {}): string {
-    return nameOf(super.getName(options as never), options)
+    return nameOf(super.getName(options), options)
   }
 }
 class HttpsAgent extends https.Agent {
   override getName(options: object = {}): string {
-    return nameOf(super.getName(options as never), options)
+    return nameOf(super.getName(options), options)
   }
 }
 

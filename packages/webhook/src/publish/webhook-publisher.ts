@@ -143,12 +143,12 @@ class WebhookPublisher implements Publisher {
         return await this.#unanswered(message, url, error, signal)
       }
       if (typeof answer.status === 'string') return answer
-      const { status } = answer as Answer
+      const { status } = answer
       if (this.#endpoint === undefined) this.#hosts.answered(url.host)
       else if (isAccepted(status)) this.#endpoint.accepted()
       else if (isAway(status) && (await this.#endpoint.isAway(message.id, signal)))
         throw outage(url, `it answered ${status}`)
-      return resultOf(message, url, answer as Answer, this.#secretsOf(to.headers))
+      return resultOf(message, url, answer, this.#secretsOf(to.headers))
     })
   }
 
@@ -184,7 +184,7 @@ class WebhookPublisher implements Publisher {
   #secretsOf(headers: Readonly<Record<string, string>>): string[] {
     const { authorization } = headers
     return [...Object.values(this.#settings.headers), ...(authorization === undefined ? [] : [authorization])]
-      .flatMap((value) => [value, ...value.split(' ')])
+      .flatMap((value) => [value].concat(value.split(' ')))
       .filter((value) => value.length >= 6)
   }
 }
