@@ -2,7 +2,7 @@ import path from 'node:path'
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
 import { EXCLUDED, LIBRARIES, ON_TOP } from './test/support/tiers/libraries.ts'
 import { LeaveOutSequencer } from './test/support/engines/servers/leave-out-sequencer.ts'
-import { RunSummary, isCi, isNamedOnly } from './test/support/tiers/run-summary.ts'
+import { RunSummary, isCi } from './test/support/tiers/run-summary.ts'
 import { isLeftOut, isShort, tierOfRun } from './test/support/tiers/tier.ts'
 
 /**
@@ -258,10 +258,7 @@ export default defineConfig({
     // The connector `mariadb` before 3.5, which Prisma's adapter brings, reports a connection that breaks during `initSql`
     // to the pool, and leaves a second promise rejected. Tests that cut connections reach this moment now and then.
     onUnhandledError: (error) =>
-      ('code' in error && error['code'] === 'ER_INITIAL_SQL_ERROR') ||
-      isNamedOnly(error as unknown as Readonly<Record<string, unknown>>)
-        ? false
-        : undefined,
+      'code' in error && error['code'] === 'ER_INITIAL_SQL_ERROR' ? false : undefined,
     teardownTimeout: 30_000,
     // A machine that is busy with something else must not stop a change; the run's last lines name what needed it.
     retry: isCi() ? 2 : 0,

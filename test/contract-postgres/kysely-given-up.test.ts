@@ -22,7 +22,7 @@ test('a statement without an answer opens no connection beside those of the pool
   const query = (sql: string, timeoutMs: number): Promise<unknown> =>
     kyselyRoot.query(db as never, sql, [], timeoutMs)
   await expect(query('select pg_sleep(1)', 100)).rejects.toThrow(/timeout/)
-  const connection = await kyselyRoot.connect!(db as never)
+  const connection = await kyselyRoot.connect(db as never)
   const slept = connection.query('select pg_sleep(0.2)', []).catch((error: unknown) => error)
   connection.release(true)
   await slept

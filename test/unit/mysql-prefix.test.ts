@@ -13,6 +13,8 @@ test.for([
   ['DEL', 'a\u007f'],
   ['52 characters', 'x'.repeat(52)],
   ['nothing', ''],
+  ['the end of another prefix whose tables for local consumers have the same names', 'txbox_local_'],
+  ['the same end in capitals, which servers may not distinguish', 'txbox_LOCAL_'],
   ['a number', 7],
 ] as const)('a prefix with %s is an InvalidOptionError', ([, prefix]) => {
   expect(() => mysql({ prefix: prefix as string })).toThrow(InvalidOptionError)

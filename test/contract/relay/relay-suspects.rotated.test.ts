@@ -41,7 +41,7 @@ describe('on one kind of root, because the tests of the store run on all kinds',
       brokers.push(broker)
       const gate = new Gate()
       const publisher = broker.publisher({ owner: `relay-${crashes}`, respond: stuckOn(poison!, gate) })
-      await RelayUnderTest.started(root, publisher, options)
+      const subject = await RelayUnderTest.started(root, publisher, options)
       await gate.reached()
       const stuck = broker.calls.find(({ messages }) => messages.some(({ id }) => id === poison))!
       const tried = stuck.messages.map(({ id, attempt }) => [id, attempt])
@@ -49,6 +49,8 @@ describe('on one kind of root, because the tests of the store run on all kinds',
       if (crashes < 2) expect(tried).toContainEqual([poison, 1])
       else expect(tried).toEqual([[poison, crashes - 1]])
       await outbox.expireLeases()
+      // It must not take a share of the shards again.
+      await subject.relay.stop({ timeoutMs: 300 })
     }
     const last = new Broker()
     const subject = await RelayUnderTest.started(root, last.publisher({ owner: 'last' }), options)
@@ -97,6 +99,26 @@ describe('on one kind of root, because the tests of the store run on all kinds',
     const later = await publishAll(root, messagesOf(poisoned, 5))
     await broker.received(21)
     expect(broker.calls.at(-1)!.messages.map(({ id }) => id)).toEqual(later)
+  })
+
+  test('O9 O16 a suspect that was being tried at a death is tried again only after the suspects of all other shards', async () => {
+    const keys = [0, 3, 5, 7, 11, 14].map((shard) => keysOfOneShard(1, shard)[0]!)
+    const ids = await publishAll(
+      root,
+      keys.flatMap((key) => messagesOf(key, 1)),
+    )
+    await die(6)
+    await die(6)
+    const [call] = (await die(1)).calls
+    const poison = call!.messages.map(({ id }) => id)
+    expect(poison.length).toBe(1)
+    const broker = new Broker()
+    await RelayUnderTest.started(root, broker.publisher({ ordering: 'per-key' }))
+    await broker.received(6)
+    await outbox.settled()
+    expect(broker.calls.map(({ messages }) => messages.length)).toEqual([1, 1, 1, 1, 1, 1])
+    expect(broker.ids().slice(0, 5).toSorted()).toEqual(ids.filter((id) => id !== poison[0]).toSorted())
+    expect(broker.ids()[5]).toBe(poison[0])
   })
 
   test('O9 only messages that were in flight at both deaths are tried alone', async () => {

@@ -6,20 +6,6 @@ import { leftOut, tierOfRun } from './tier.ts'
 /** The number of projects, and of files, that are listed as the longest. */
 const LONGEST = 15
 
-/** Errors outside of all tests that did not fail the run. */
-const outside: string[] = []
-
-/**
- * Whether an error outside of all tests is named in the last lines instead of failing the run, as a test that passes when it is
- * repeated: the first reset of a connection. Many tests cut connections, and no test can be repeated for a socket whose test is
- * unknown. A second one in a run fails it.
- */
-export function isNamedOnly(error: Readonly<Record<string, unknown>>): boolean {
-  if (!isCi() || error['code'] !== 'ECONNRESET' || outside.length > 0) return false
-  outside.push(`ECONNRESET, uncaught, near the test: ${String(error['VITEST_TEST_NAME'])}`)
-  return true
-}
-
 /**
  * Ends the run's output with: what was left out, skips that the ledger does not contain, tests that failed before
  * they passed, which projects and files took the longest, how long the run took, and as the very last line `N passed, N failed`, which programs read. With CI=true a
@@ -70,7 +56,6 @@ export class RunSummary implements Reporter {
     }
     // Each flaky test is a race in the test or in the code, which must be investigated.
     if (flaky.length > 0) this.#lines.push('FLAKY: failed, then passed:', ...flaky.map(indent))
-    if (outside.length > 0) this.#lines.push('FLAKY: outside of all tests:', ...outside.map(indent))
     for (const project of this.#vitest?.projects ?? []) {
       const { missing, optional } = project.getProvidedContext()
       for (const reason of missing ?? []) {

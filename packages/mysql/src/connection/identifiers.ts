@@ -56,6 +56,12 @@ export function tablesOf(where: string, prefix: unknown): Tables {
         `not ${nameOf(prefix)}.`,
     )
   }
+  if (/local_$/i.test(prefix)) {
+    throw new InvalidOptionError(
+      `${where}: the option 'prefix' must not end with 'local_', because '${prefix}outbox' is the name of a table that ` +
+        `the prefix '${prefix.slice(0, -'local_'.length)}' has for local consumers.`,
+    )
+  }
   const quoted = (name: string): string => quotedName(prefix + name)
   return {
     prefix,

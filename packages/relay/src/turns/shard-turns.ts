@@ -29,6 +29,7 @@ export class ShardTurns {
     this.#watch = new CrashWatch(held, tools.store, tools.limits)
     this.#calls = new ShardCalls(held, tools, this.#watch)
     this.#settler = new ShardSettler(held, tools, this.#calls)
+    if (held.lease.crashes > 0) tools.suspectLane.calm.begin()
   }
 
   /** Must be called when the database has been asked whether parked messages are due. */
@@ -174,7 +175,8 @@ export class ShardTurns {
   }
 
   /**
-   * Tries one suspect, unless another suspect is being tried in this process. The attempt is counted before it begins.
+   * Tries one suspect, unless another suspect is being tried in this process. The attempt is counted before it begins. A
+   * suspect that has been tried before gives way to all others first.
    */
   async #trySuspect(): Promise<void> {
     const { store, lanes, suspectLane, limits, retry, outage } = this.#tools
@@ -184,16 +186,20 @@ export class ShardTurns {
       const message = await store.readSuspect(this.#held.shard, limits)
       this.#watch.sawSuspect(message !== undefined)
       if (message === undefined) return
+      const { attempts } = message
+      const calmMs = attempts === 0 || attempts >= retry.attempts ? 0 : suspectLane.calm.remainingMs
+      if (calmMs > 0) return lanes.add(this.#held, calmMs)
       // Afterwards there may be another suspect.
       lanes.add(this.#held)
-      if (message.attempts >= retry.attempts) return await this.#settler.settleSuspect(giveUpSuspect(message))
+      if (attempts >= retry.attempts) return await this.#settler.settleSuspect(giveUpSuspect(message))
       if (outage.waitMs(performance.now(), this.#held) > 0) return
-      await this.#settler.settleSuspect(suspected(message, message.attempts + 1))
+      if (attempts === 0) suspectLane.calm.begin()
+      await this.#settler.settleSuspect(suspected(message, attempts + 1))
       isInFlight = true
       const batch = await this.#calls.publish('suspect', [message])
       if (batch !== undefined) return void (await this.#settler.settle(batch))
       isInFlight = false
-      await this.#settler.settleSuspect(suspected(message, message.attempts))
+      await this.#settler.settleSuspect(suspected(message, attempts))
     } finally {
       if (!isInFlight) suspectLane.leave(this.#held)
     }

@@ -1,5 +1,8 @@
+import { SuspectCalm } from '@txbox/core/internal'
+
 /** Admits one suspect at a time in the whole process, so that a crash is counted for the suspect that was being tried. */
 export class SuspectLane {
+  readonly calm = new SuspectCalm()
   #holder: object | undefined
   readonly #waiting = new Set<() => void>()
 
