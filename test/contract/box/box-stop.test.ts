@@ -113,6 +113,12 @@ test('T5 stop lets a running handler end, gives back all leases, and closes a pu
   expect(close).toHaveBeenCalledOnce()
 })
 
+test('T5 stop does not wait for a publisher without a relay whose close hangs', async () => {
+  const subject = new BoxUnderTest(target, root)
+  const box = await subject.start({}, { publisher: { publish: async () => [], close: hang }, relay: false })
+  expect(await durationOf(() => box.stop({ timeoutMs: 300 }))).toBeLessThan(1000)
+})
+
 test('T5 with signals, the first SIGTERM stops the box, and stop removes the listeners', async () => {
   const subject = new BoxUnderTest(target, root)
   const before = process.listenerCount('SIGTERM')
