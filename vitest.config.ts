@@ -206,6 +206,8 @@ const projects: TestProjectInlineConfiguration[] = [
   onServers('http', ['postgres'], { include: ['test/http/**/*.test.ts'] }),
   onServers('rabbitmq', ['postgres', 'rabbitmq'], { include: ['test/rabbitmq/**/*.test.ts'] }),
   onServers('pgbouncer', ['postgres', 'pgbouncer-program'], { include: ['test/pgbouncer/**/*.test.ts'] }),
+  { extends: true, test: { name: 'webhook', include: ['test/webhook/**/*.test.ts'] } },
+  onServers('library-webhooks-postgres', ['postgres'], { include: ['test/libraries/webhooks/*.test.ts'] }),
   onServers('redis', ['redis-program'], { include: ['test/redis/**/*.test.ts'] }),
   onServers('galera', ['galera'], {
     include: ['test/galera/**/*.test.ts'],

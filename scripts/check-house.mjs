@@ -40,6 +40,8 @@ const MAY_IMPORT = {
     '@nestjs/common',
     'rxjs',
   ],
+  webhook: ['node:', ...CORE],
+  testing: ['node:', ...CORE],
   // The caller passes the drivers to the command, which may only import their types.
   command: ['node:', '@txbox/', 'cli-progress', 'cli-table3', 'commander', 'type mysql2', 'type pg'],
   cli: ['@txbox/command', '@txbox/rabbitmq', 'mysql2', 'pg'],

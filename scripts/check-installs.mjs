@@ -40,7 +40,9 @@ const SECOND = [
   `amqplib@${own.devDependencies.amqplib}`,
 ]
 
-const LONG_NAMES = ['inbox', 'outbox', 'relay', 'gc', 'postgres', 'cli'].map((name) => `@txbox/${name}`)
+const LONG_NAMES = ['inbox', 'outbox', 'relay', 'gc', 'postgres', 'webhook', 'testing', 'cli'].map(
+  (name) => `@txbox/${name}`,
+)
 
 /** Each package manager, in the version that is checked. `npx` installs all of them but npm. */
 const MANAGERS = [

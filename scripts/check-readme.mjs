@@ -13,6 +13,7 @@ import { Client } from 'pg'
 import { installLibraries, runLibraryPages } from './library-pages.mjs'
 import { startLocalRegistry } from './local-registry.mjs'
 import { blocksOf, end, installsOf, run, say, start, undo } from './page-programs.mjs'
+import { WEBHOOKS_PAGE, runWebhooksPage } from './webhook-page.mjs'
 import { Proxy } from '../test/support/worlds/proxy.ts'
 import { createDatabase } from '../test/support/engines/servers/postgres-databases.ts'
 import { postgresServer } from '../test/support/engines/servers/postgres-server.ts'
@@ -83,6 +84,9 @@ const NODE_RUNS_IT = [
   '--types',
   'node',
 ]
+
+/** What the compiler needs to check the page about webhooks. */
+const TYPES = ['typescript', '@types/node', '@types/pg', '@types/express']
 
 /** Runs the block that starts the whole system, and checks the result that the page promises. */
 async function runSystem(project, env, blocks, sql) {
@@ -246,6 +250,12 @@ async function main() {
   if (left.length > 0) throw new Error(`Say in scripts/check-readme.mjs how to run ${left.join(', ')}.`)
 
   for (const page of GUIDES) await runGuide(project, page, env)
+
+  const webhooks = emptyProject(folder, 'webhooks', registry)
+  const packages = installsOf(WEBHOOKS_PAGE).flatMap((line) => line.replace('npm install ', '').split(' '))
+  await run('npm', ['install', ...packages, ...TYPES], webhooks, process.env)
+  say(`npm install ${packages.join(' ')}`)
+  await runWebhooksPage(webhooks, env)
 
   const libraries = emptyProject(folder, 'libraries', registry)
   await installLibraries(libraries)

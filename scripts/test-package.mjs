@@ -20,6 +20,8 @@ const SUITES = {
   rabbitmq: { projects: ['rabbitmq'], files: ['test/rabbitmq/'] },
   'idempotency-key': { projects: ['postgres', 'http'], files: ['test/contract/http/', 'test/http/'] },
   redis: { projects: ['redis'], files: ['test/redis/'] },
+  webhook: { projects: ['webhook'], files: ['test/webhook/'] },
+  testing: { projects: ['webhook', 'rabbitmq'], files: ['publisher-contract'] },
   cli: { projects: ['cli'], files: ['test/cli/'] },
   command: { projects: ['cli'], files: ['test/cli/'] },
 }

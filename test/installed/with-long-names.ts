@@ -5,6 +5,8 @@ import { createInbox } from '@txbox/inbox'
 import { createOutbox } from '@txbox/outbox'
 import { migrate, postgres } from '@txbox/postgres'
 import { createRelay, publishEach } from '@txbox/relay'
+import { publisherContract } from '@txbox/testing'
+import { fromWebhook, webhookPublisher } from '@txbox/webhook'
 
 const pool = new Pool({ connectionString: process.env['DATABASE_URL'] })
 await migrate(pool)
@@ -21,4 +23,7 @@ const relay = createRelay({
 await relay.drain()
 await relay.stop()
 await createGarbageCollector({ database }).runOnce()
+const cases = publisherContract({ ordering: 'per-key' }, () => Promise.reject(new Error('not opened')))
+if (cases.length === 0 || typeof fromWebhook !== 'function') throw new Error('names are missing')
+await webhookPublisher({ url: 'https://shop.example' }).close?.()
 await pool.end()

@@ -1,23 +1,71 @@
-import { onTestFinished } from 'vitest'
-import { publisherContract } from '../support/subjects/publisher-contract.ts'
+import { onTestFinished, test } from 'vitest'
+import { publisherContract } from '@txbox/testing'
+import { rabbitmqPublisher } from '@txbox/rabbitmq'
 import { UnreliableNetwork } from '../support/worlds/unreliable-network.ts'
 import { useBroker } from './broker-under-test.ts'
 
 const broker = useBroker()
+const LARGEST_BYTES = 1_100_000
 
-publisherContract({ ordering: 'per-key', canBeAway: true }, async () => {
-  const network = await UnreliableNetwork.to(broker.address)
-  onTestFinished(() => network.close())
-  const queue = await broker.queue({ type: 'quorum' })
-  return {
-    publisher: broker.publisher({ url: broker.urlAt(network.address), exchange: '' }),
-    goodTopic: queue,
-    badTopic: broker.name('missing'),
-    network,
-    arrived: async () =>
-      (await broker.take(queue)).map(({ content, properties }) => ({
-        id: String(properties.messageId),
-        payload: content,
-      })),
-  }
-})
+const cases = publisherContract(
+  {
+    ordering: 'per-key',
+    offers: ['network', 'freeze', 'tooLarge', 'poison', 'readBack', 'secret', 'unresolved'],
+    answerTimeoutMs: 2000,
+    wrongOptions: {
+      'no URL': () => rabbitmqPublisher({} as never),
+      'an unknown option': () => rabbitmqPublisher({ url: 'amqp://127.0.0.1', uri: '' } as never),
+    },
+  },
+  async () => {
+    const network = await UnreliableNetwork.to(broker.address)
+    onTestFinished(() => network.close())
+    const queue = await broker.queue({ type: 'quorum' })
+    const refused = new URL(broker.url)
+    refused.password = 'hidden-word'
+    const take = () => broker.take(queue)
+    return {
+      publisher: broker.publisher({
+        url: broker.urlAt(network.address),
+        exchange: '',
+        maxMessageBytes: LARGEST_BYTES,
+        confirmTimeoutMs: 1000,
+        connectTimeoutMs: 1000,
+      }),
+      goodTopic: queue,
+      badTopic: broker.name('missing'),
+      network,
+      largestBytes: LARGEST_BYTES,
+      poison: {
+        'an id that is too long': { id: 'x'.repeat(256) },
+        'a lone surrogate': { headers: { a: '\uD800' } },
+        'a header that RabbitMQ obeys': { headers: { CC: 'other' } },
+      },
+      refused: { publisher: broker.publisher({ url: refused.href, exchange: '' }), secret: 'hidden-word' },
+      unresolved: broker.publisher({ url: 'amqp://nowhere.invalid', exchange: '', connectTimeoutMs: 1000 }),
+      arrived: async () =>
+        (await take()).map(({ content, properties }) => ({
+          id: String(properties.messageId),
+          payload: content,
+        })),
+      readBack: async () =>
+        (await take()).map(({ properties }) => {
+          // A quorum queue adds its own header.
+          const {
+            'txbox-key': key,
+            'txbox-time': time,
+            'x-delivery-count': _,
+            ...headers
+          } = properties.headers as Record<string, string>
+          const { messageId, type, correlationId, contentType } = properties as unknown as Record<
+            string,
+            string
+          >
+          const createdAt = new Date(time!)
+          return { id: messageId!, type, key, correlationId, contentType, createdAt, headers }
+        }),
+    }
+  },
+)
+
+test.for(cases.map((each) => [each.name, each.run] as const))('%s', ([, run]) => run())

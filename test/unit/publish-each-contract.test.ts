@@ -1,13 +1,13 @@
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
-import { onTestFinished } from 'vitest'
+import { onTestFinished, test } from 'vitest'
 import { publishEach } from '@txbox/relay'
-import { publisherContract, type Arrived } from '../support/subjects/publisher-contract.ts'
+import { publisherContract, type ArrivedMessage } from '@txbox/testing'
 
 // An HTTP endpoint, whose path determines whether it accepts the message.
-publisherContract({ ordering: 'none', canBeAway: false }, async () => {
-  const got: Arrived[] = []
+const cases = publisherContract({ ordering: 'none' }, async () => {
+  const got: ArrivedMessage[] = []
   const server = http.createServer((request, response) => {
     void buffer(request).then((payload) => {
       const taken = request.url === '/good'
@@ -35,3 +35,5 @@ publisherContract({ ordering: 'none', canBeAway: false }, async () => {
     arrived: async () => got.splice(0),
   }
 })
+
+test.for(cases.map((each) => [each.name, each.run] as const))('%s', ([, run]) => run())

@@ -5,9 +5,8 @@ import {
   type PublishOptions,
   type PublishResult,
 } from '@txbox/core'
-import { oneLine } from '@txbox/core/internal'
+import { oneLine, type OrderedBatch } from '@txbox/core/internal'
 import type { ConfirmingChannel, Sender, ConfirmResult } from './confirming-channel.ts'
-import type { OrderedBatch } from './ordered-batch.ts'
 import { outgoingMessage } from './outgoing-message.ts'
 import type { RoutedKeys } from './routed-keys.ts'
 import type { StuckKeys } from './stuck-keys.ts'

@@ -5,10 +5,9 @@ import {
   type PublishOptions,
   type PublishResult,
 } from '@txbox/core'
-import { oneLine } from '@txbox/core/internal'
+import { oneLine, OrderedBatch } from '@txbox/core/internal'
 import type { BrokerConnection } from './broker-connection.ts'
 import type { ConfirmingChannel } from './confirming-channel.ts'
-import { OrderedBatch } from './ordered-batch.ts'
 import { PublishCall, type CallSettings } from './publish-call.ts'
 
 /** Why the broker closed the channel because of one message. */

@@ -6,10 +6,9 @@ import {
   type PublishResult,
   type Publisher,
 } from '@txbox/core'
-import { OptionChecker, unlessAborted } from '@txbox/core/internal'
+import { OptionChecker, unlessAborted, OrderedBatch } from '@txbox/core/internal'
 import { brokerAddress, type BrokerAddress } from '../connection/broker-address.ts'
 import type { BrokerConnection } from './broker-connection.ts'
-import { OrderedBatch } from './ordered-batch.ts'
 import { PublishCall, type CallSettings } from './publish-call.ts'
 import { mayBlameOneMessage, publishOneByOne } from './publish-one-by-one.ts'
 import { RoutedKeys } from './routed-keys.ts'

@@ -1,4 +1,4 @@
-import { PausedKeys } from './paused-keys.ts'
+import { PausedKeys } from '@txbox/core/internal'
 
 /** How many routing keys are remembered at least, and half of how many are remembered at most. */
 const REMEMBERED = 10_000

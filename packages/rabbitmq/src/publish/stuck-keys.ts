@@ -1,4 +1,4 @@
-import { PausedKeys } from './paused-keys.ts'
+import { PausedKeys } from '@txbox/core/internal'
 
 /** Above this number, the suspects are forgotten, because their keys may be out of use. */
 const MOST_SUSPECTS = 10_000

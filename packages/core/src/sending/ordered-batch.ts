@@ -1,4 +1,5 @@
-import type { OutboxMessage, PublishResult } from '@txbox/core'
+import type { OutboxMessage } from '../messages/messages.ts'
+import type { PublishResult } from '../ports/publisher.ts'
 
 const SKIPPED: PublishResult = { status: 'skipped' }
 

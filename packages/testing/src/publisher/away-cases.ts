@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict'
+import { propertyOf } from '@txbox/core/internal'
+import type { Draft } from './contract-case.ts'
+import { failure, idsOf, messagesOf, outboxMessage, publish, publishAll, sameIds } from './sent-messages.ts'
+
+/** A frozen broker makes a call throw this long after the publisher's own time limit, at most. */
+const SLACK_MS = 1000
+
+async function failsRetryably(publishing: Promise<unknown>): Promise<void> {
+  assert.equal(propertyOf(await failure(publishing), 'retryable'), true)
+}
+
+/** An outage is told apart from a refusal. */
+export const AWAY: readonly Draft[] = [
+  {
+    rule: 'A1',
+    says: 'an unavailable broker makes calls throw and rejects nothing; when the broker is back, calls work',
+    needs: ['network'],
+    check: async ({ publisher, goodTopic, network, arrived }) => {
+      await network!.down()
+      const messages = messagesOf(goodTopic, 10)
+      for (let attempt = 0; attempt < 2; attempt += 1) await failsRetryably(publish(publisher, messages))
+      await network!.up()
+      await publishAll(publisher, messages)
+      sameIds(await arrived(), messages)
+    },
+  },
+  {
+    rule: 'A2',
+    says: 'a connection that is cut in the middle makes the call throw, or the results are true',
+    needs: ['network'],
+    check: async ({ publisher, goodTopic, network, arrived }) => {
+      for (let delayMs = 0; delayMs < 40; delayMs += 8) {
+        const messages = messagesOf(goodTopic, 300)
+        const cut = setTimeout(() => network!.cut(), delayMs)
+        const results = await publish(publisher, messages).catch(() => [])
+        clearTimeout(cut)
+        const there = new Set(idsOf(await arrived()))
+        const accepted = messages.filter((_, n) => results[n]?.status === 'accepted')
+        assert.deepEqual(
+          idsOf(accepted).filter((id) => !there.has(id)),
+          [],
+        )
+      }
+    },
+  },
+  {
+    rule: 'A3',
+    says: 'a broker that accepts connections and answers nothing makes the call throw in time',
+    needs: ['network', 'freeze'],
+    check: async ({ publisher, goodTopic, network, arrived }, { answerTimeoutMs = 30_000 }) => {
+      await publishAll(publisher, messagesOf(goodTopic, 1))
+      await arrived()
+      network!.freeze!()
+      const began = performance.now()
+      await failsRetryably(publish(publisher, messagesOf(goodTopic, 10)))
+      const tookMs = performance.now() - began
+      assert.ok(tookMs < answerTimeoutMs + SLACK_MS, `the call threw after ${tookMs} ms`)
+    },
+  },
+  {
+    rule: 'A5',
+    says: 'a host without an address makes the call throw',
+    needs: ['unresolved'],
+    check: async ({ unresolved, goodTopic }) => {
+      await failsRetryably(publish(unresolved!, [outboxMessage({ topic: goodTopic })]))
+      await unresolved!.close?.()
+    },
+  },
+  {
+    rule: 'A7',
+    says: 'fifty outages leave no connection and no timer behind',
+    needs: ['network'],
+    check: async ({ publisher, goodTopic, network }) => {
+      const open = (): number =>
+        process.getActiveResourcesInfo().filter((name) => /TCP|Timeout/.test(name)).length
+      await network!.down()
+      await failure(publish(publisher, messagesOf(goodTopic, 2)))
+      const before = open()
+      for (let n = 0; n < 50; n += 1) await failure(publish(publisher, messagesOf(goodTopic, 2)))
+      assert.ok(open() <= before + 5, `${open()} resources are open, after ${before} before the outages`)
+      await network!.up()
+    },
+  },
+]

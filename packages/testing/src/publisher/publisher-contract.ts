@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import { propertyOf } from '@txbox/core/internal'
+import { AWAY } from './away-cases.ts'
+import { caseOf, type ContractCase } from './contract-case.ts'
+import { FIELDS } from './fields-cases.ts'
+import { ORDER } from './order-cases.ts'
+import type { PublisherContractOptions, PublisherUnderTest } from './publisher-under-test.ts'
+import { RESULTS } from './results-cases.ts'
+import { STOP } from './stop-cases.ts'
+import { VERDICTS } from './verdict-cases.ts'
+
+/**
+ * Returns the rules for every publisher as cases for any test runner, so that a relay loses nothing and keeps the order of each key:
+ * `for (const each of publisherContract(options, open)) test(each.name, each.run)`. Cases assert with `node:assert`.
+ *
+ * @param open makes a publisher and the receiving side of its destination, once for each case.
+ */
+export function publisherContract(
+  options: PublisherContractOptions,
+  open: () => Promise<PublisherUnderTest>,
+): readonly ContractCase[] {
+  const offers = new Set(options.offers)
+  const cases = [...RESULTS, ...FIELDS, ...ORDER, ...VERDICTS, ...AWAY, ...STOP]
+    .filter(({ needs = [] }) => needs.every((need) => offers.has(need)))
+    .map((draft) => caseOf(draft, options, open))
+  const wrong = Object.entries(options.wrongOptions ?? {}).map(([name, make]) => ({
+    rule: 'U1',
+    name: `U1 ${name} is an InvalidOptionError`,
+    run: () => Promise.resolve(refusesOptions(make)),
+  }))
+  return [...cases, ...wrong]
+}
+
+function refusesOptions(make: () => unknown): void {
+  assert.throws(make, (error) => propertyOf(error, 'code') === 'TXBOX_INVALID_OPTION')
+}

@@ -1,0 +1,85 @@
+import type { OutboxMessage, Publisher } from '@txbox/core'
+
+/** A message as it arrived. */
+export interface ArrivedMessage {
+  readonly id: string
+  readonly payload: Uint8Array
+}
+
+/** The fields of a message as the receiver reads them back. */
+export interface ReadMessage {
+  readonly id: string
+  readonly type?: string | undefined
+  readonly key?: string | undefined
+  readonly correlationId?: string | undefined
+  readonly contentType?: string | undefined
+  /** The time of creation, with milliseconds. */
+  readonly createdAt?: Date | undefined
+  /** The headers that the sender has set, and no others. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** The network between the publisher and its broker. */
+export interface NetworkUnderTest {
+  /** Breaks all connections; new ones are accepted. */
+  cut(): void
+  /** Breaks all connections and refuses new ones. Resolves when the publisher would notice. */
+  down(): Promise<void>
+  /** Accepts connections again. */
+  up(): Promise<void>
+  /** Keeps connections open, and accepts new ones, but passes nothing on. Ends with `up`. */
+  freeze?(): void
+}
+
+/** A publisher and the receiving side of its destination. Each case gets a new one. */
+export interface PublisherUnderTest {
+  readonly publisher: Publisher
+  /** A topic whose messages arrive. */
+  readonly goodTopic: string
+  /** A topic whose messages are refused for another attempt. */
+  readonly badTopic: string
+  /** Returns the messages that have arrived since the last call, in the order of arrival. */
+  readonly arrived: () => Promise<readonly ArrivedMessage[]>
+  /** Needed for the cases of `offers: 'network'`. */
+  readonly network?: NetworkUnderTest | undefined
+  /** Needed for `'tooLarge'`: the largest payload, in bytes, that is accepted. */
+  readonly largestBytes?: number | undefined
+  /** Needed for `'poison'`: changes of a message that make it one that the protocol can never carry, each with its name. */
+  readonly poison?: Readonly<Record<string, Partial<OutboxMessage>>> | undefined
+  /** Needed for `'full'`: a topic whose destination takes nothing at the moment, and a function after which it does. */
+  readonly full?: { readonly topic: string; readonly free: () => Promise<void> } | undefined
+  /** Needed for `'readBack'`: the fields of the messages that have arrived since the last call. */
+  readonly readBack?: (() => Promise<readonly ReadMessage[]>) | undefined
+  /** Needed for `'secret'`: a publisher whose password is refused, and the password, which no error may show. */
+  readonly refused?: { readonly publisher: Publisher; readonly secret: string } | undefined
+  /** Needed for `'unresolved'`: a publisher whose host has no address. */
+  readonly unresolved?: Publisher | undefined
+  /** Called after the case, after the publisher was closed. */
+  close?(): Promise<void> | void
+}
+
+/** What the subject of a case has beyond the required members. */
+export type PublisherOffer =
+  | 'network'
+  | 'freeze'
+  | 'tooLarge'
+  | 'poison'
+  | 'full'
+  | 'readBack'
+  | 'secret'
+  | 'unresolved'
+
+export interface PublisherContractOptions {
+  /** The order that the publisher declares. */
+  readonly ordering: 'none' | 'per-key'
+  /** The optional members that `open` provides. Cases that need another one are left out. */
+  readonly offers?: readonly PublisherOffer[]
+  /** Names of headers arrive in lower case, as over HTTP. @default false */
+  readonly lowerCaseHeaders?: boolean
+  /** How long the publisher waits for an answer, in milliseconds: a frozen broker makes a call throw a second later at most. */
+  readonly answerTimeoutMs?: number
+  /** Calls of the publisher's factory with wrong options. Each must throw an `InvalidOptionError`. */
+  readonly wrongOptions?: Readonly<Record<string, () => unknown>>
+  /** The seed of the random cases. @default 4711 */
+  readonly seed?: number
+}

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import type { OutboxMessage, PublishResult, Publisher } from '@txbox/core'
+import { reasonOf } from '@txbox/core/internal'
+import type { ArrivedMessage } from './publisher-under-test.ts'
+
+/** A message as the relay passes it to a publisher. */
+export function outboxMessage(message: Partial<OutboxMessage> & { readonly topic: string }): OutboxMessage {
+  const payload = message.payload ?? Buffer.from('{"n":1}')
+  const text = (): string => new TextDecoder('utf-8', { fatal: true }).decode(payload)
+  return {
+    id: randomUUID(),
+    contentType: 'application/json',
+    headers: {},
+    createdAt: new Date('2026-03-04T05:06:07.890Z'),
+    attempt: 1,
+    ...message,
+    payload,
+    text,
+    json: <P>() => JSON.parse(text()) as P,
+  }
+}
+
+/** Messages of this topic, each with a key of its own. */
+export function messagesOf(topic: string, count: number, prefix = 'key'): OutboxMessage[] {
+  return Array.from({ length: count }, (_, n) => outboxMessage({ topic, key: `${prefix} ${n}` }))
+}
+
+export async function publish(
+  publisher: Publisher,
+  messages: readonly OutboxMessage[],
+  signal: AbortSignal = new AbortController().signal,
+): Promise<readonly PublishResult[]> {
+  return await publisher.publish(messages, { signal })
+}
+
+/** Each result as text: its status, and for a rejection whether another attempt is made. */
+export function summary(results: readonly PublishResult[]): string[] {
+  return results.map((result) => {
+    if (result.status !== 'rejected') return result.status
+    return result.retryable ? 'rejected for now' : 'rejected for good'
+  })
+}
+
+/** Publishes the messages, and asserts that each is accepted. */
+export async function publishAll(publisher: Publisher, messages: readonly OutboxMessage[]): Promise<void> {
+  assert.deepEqual(
+    summary(await publish(publisher, messages)),
+    messages.map(() => 'accepted'),
+  )
+}
+
+/** The reason of a rejection. */
+export function reasonIn(result: PublishResult | undefined): string {
+  return result?.status === 'rejected' ? reasonOf(result.error) : ''
+}
+
+/** The error of a promise that must reject. */
+export async function failure(promise: Promise<unknown>): Promise<unknown> {
+  const outcome = await promise.then(
+    () => ({ rejected: false, error: undefined }),
+    (error: unknown) => ({ rejected: true, error }),
+  )
+  assert.ok(outcome.rejected, 'the call resolved, but had to reject')
+  return outcome.error
+}
+
+export function idsOf(messages: readonly { readonly id: string }[]): string[] {
+  return messages.map(({ id }) => id)
+}
+
+/** Asserts that exactly these messages arrived, each once, in any order. */
+export function sameIds(
+  arrived: readonly { readonly id: string }[],
+  sent: readonly { readonly id: string }[],
+): void {
+  assert.deepEqual(idsOf(arrived).toSorted(), idsOf(sent).toSorted())
+}
+
+/** The bytes of each message, and how often it arrived. */
+export function bytesById(messages: readonly ArrivedMessage[]): Map<string, string[]> {
+  const found = new Map<string, string[]>()
+  for (const { id, payload } of messages) {
+    found.set(id, [...(found.get(id) ?? []), Buffer.from(payload).toString('base64')])
+  }
+  return new Map([...found].toSorted(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+/** The ids of the messages of each key, in their order. */
+export function idsByKey(messages: readonly OutboxMessage[]): string[][] {
+  const keys = new Map<string, string[]>()
+  for (const { id, key } of messages) if (key !== undefined) keys.set(key, [...(keys.get(key) ?? []), id])
+  return [...keys.values()]
+}
+
+/** Random numbers from 0 (inclusive) to `below` (exclusive), the same for the same seed. */
+export function randomOf(seed: number): (below: number) => number {
+  let state = seed
+  return (below) => {
+    // A linear congruential generator; its low bits are not used.
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return Math.floor((state / 2 ** 32) * below)
+  }
+}

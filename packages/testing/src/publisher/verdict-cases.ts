@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict'
+import type { Draft } from './contract-case.ts'
+import { failure, outboxMessage, publish, publishAll, reasonIn, sameIds, summary } from './sent-messages.ts'
+import { reasonOf } from '@txbox/core/internal'
+
+/** Which messages are rejected, and for how long. */
+export const VERDICTS: readonly Draft[] = [
+  {
+    rule: 'V1',
+    says: 'a missing destination rejects the message for now',
+    check: async ({ publisher, badTopic, arrived }) => {
+      assert.deepEqual(summary(await publish(publisher, [outboxMessage({ topic: badTopic })])), [
+        'rejected for now',
+      ])
+      assert.deepEqual(await arrived(), [])
+    },
+  },
+  {
+    rule: 'V2',
+    says: 'the largest message is accepted; one with a byte more is rejected for good, with its size and the limit',
+    needs: ['tooLarge'],
+    check: async ({ publisher, goodTopic, largestBytes, arrived }) => {
+      const [largest, larger] = [0, 1].map((more) =>
+        outboxMessage({ topic: goodTopic, payload: new Uint8Array(largestBytes! + more).fill(7) }),
+      ) as [ReturnType<typeof outboxMessage>, ReturnType<typeof outboxMessage>]
+      const results = await publish(publisher, [larger, largest])
+      assert.deepEqual(summary(results), ['rejected for good', 'accepted'])
+      assert.ok(reasonIn(results[0]).includes(String(largestBytes! + 1)), 'the size is not named')
+      assert.ok(reasonIn(results[0]).includes(String(largestBytes!)), 'the limit is not named')
+      sameIds(await arrived(), [largest])
+    },
+  },
+  {
+    rule: 'V3',
+    says: 'a message that the protocol cannot carry is rejected for good, alone, and by name',
+    needs: ['poison'],
+    check: async ({ publisher, goodTopic, poison, arrived }) => {
+      for (const [name, change] of Object.entries(poison ?? {})) {
+        const good = [outboxMessage({ topic: goodTopic }), outboxMessage({ topic: goodTopic })] as const
+        const bad = outboxMessage({ topic: goodTopic, ...change })
+        const results = await publish(publisher, [good[0], bad, good[1]])
+        assert.deepEqual(summary(results), ['accepted', 'rejected for good', 'accepted'], name)
+        sameIds(await arrived(), good)
+      }
+    },
+  },
+  {
+    rule: 'V4',
+    says: 'a full destination rejects without counting, others go on, and later the message is accepted',
+    needs: ['full'],
+    check: async ({ publisher, goodTopic, full, arrived }) => {
+      const waiting = outboxMessage({ topic: full!.topic })
+      const other = outboxMessage({ topic: goodTopic })
+      const results = await publish(publisher, [waiting, other])
+      assert.deepEqual(summary(results), ['rejected for now', 'accepted'])
+      assert.equal(results[0]?.status === 'rejected' && results[0].counted, false)
+      await full!.free()
+      await publishAll(publisher, [waiting])
+      await arrived()
+    },
+  },
+  {
+    rule: 'V5',
+    says: 'a refused password makes the call throw a readable reason without the password, and check as well',
+    needs: ['secret'],
+    check: async ({ refused, goodTopic }) => {
+      const { publisher, secret } = refused!
+      try {
+        const errors = [await failure(publish(publisher, [outboxMessage({ topic: goodTopic })]))]
+        if (publisher.check !== undefined) {
+          errors.push(await failure(publisher.check({ signal: new AbortController().signal })))
+        }
+        for (const error of errors) {
+          assert.ok(reasonOf(error).length > 10, 'the reason is missing')
+          assert.ok(
+            !JSON.stringify(error, Object.getOwnPropertyNames(error)).includes(secret),
+            'the password is shown',
+          )
+        }
+      } finally {
+        await publisher.close?.()
+      }
+    },
+  },
+]

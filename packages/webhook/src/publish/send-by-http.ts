@@ -1,0 +1,115 @@
+import http, { type ClientRequest, type IncomingMessage } from 'node:http'
+import https from 'node:https'
+import type { LookupFunction } from 'node:net'
+import { ANSWER_BYTES, isAccepted, type Answer } from './answer.ts'
+import type { Address } from './target.ts'
+import type { Headers } from './wire-headers.ts'
+
+/** Many servers close a connection that was idle for 5 s. */
+const IDLE_MS = 3000
+/** How much of the body of an accepted request is read, so that the connection can be used again, and for how long. */
+const DRAINED_BYTES = 65_536
+const DRAIN_MS = 5000
+
+export interface Outgoing {
+  readonly method: 'POST' | 'HEAD'
+  readonly url: URL
+  readonly headers: Headers
+  readonly body: Uint8Array | undefined
+}
+
+/** Sends a request, to one of these addresses. Rejects if there is no answer, or when the signal is aborted. */
+export type Send = (outgoing: Outgoing, addresses: readonly Address[], signal: AbortSignal) => Promise<Answer>
+
+/** A connection is reused for the same addresses only: DNS may have other ones for the host by now, which were refused. */
+const nameOf = (name: string, options: object): string => `${name}:${String(Reflect.get(options, 'pinned'))}`
+
+class HttpAgent extends http.Agent {
+  override getName(options: object = {}): string {
+    return nameOf(super.getName(options), options)
+  }
+}
+class HttpsAgent extends https.Agent {
+  override getName(options: object = {}): string {
+    return nameOf(super.getName(options), options)
+  }
+}
+
+/** Sends requests with the client of Node.js: it connects to the given addresses, follows no redirect, and retries nothing. */
+export function sendByHttp(): { send: Send; close: () => void } {
+  const options = { keepAlive: true, timeout: IDLE_MS }
+  const agents = { 'http:': new HttpAgent(options), 'https:': new HttpsAgent(options) }
+  return {
+    send: async (outgoing, addresses, signal) => {
+      const isSecure = outgoing.url.protocol === 'https:'
+      const request = (isSecure ? https : http).request(outgoing.url, {
+        method: outgoing.method,
+        headers: { ...outgoing.headers, 'content-length': String(outgoing.body?.byteLength ?? 0) },
+        agent: agents[isSecure ? 'https:' : 'http:'],
+        lookup: pinned(addresses),
+        signal,
+        ...{ pinned: addresses.map(({ address }) => address).join() },
+      })
+      const response = await answered(request, outgoing.body)
+      return await read(response)
+    },
+    close: () => {
+      for (const agent of Object.values(agents)) agent.destroy()
+    },
+  }
+}
+
+/** Answers with the addresses that were allowed, and asks nobody. */
+function pinned(addresses: readonly Address[]): LookupFunction {
+  return (_, { all }, callback) => {
+    if (all === true) callback(null, [...addresses])
+    else callback(null, addresses[0]!.address, addresses[0]!.family)
+  }
+}
+
+function answered(request: ClientRequest, body: Uint8Array | undefined): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    // The listener stays: an error may follow the answer.
+    request.on('error', reject)
+    request.on('response', resolve)
+    request.end(body)
+  })
+}
+
+async function read(response: IncomingMessage): Promise<Answer> {
+  const { statusCode: status = 0, headers } = response
+  const retryAfter = headers['retry-after']
+  if (isAccepted(status)) {
+    drain(response)
+    return { status, retryAfter, text: '' }
+  }
+  return { status, retryAfter, text: await beginningOf(response) }
+}
+
+/** Reads the rest of an answer, so that its connection can be used again; an endless answer ends its connection. */
+function drain(response: IncomingMessage): void {
+  let bytes = 0
+  const end = (): void => void response.destroy()
+  const timer = setTimeout(end, DRAIN_MS).unref()
+  response.on('data', (chunk: Buffer) => {
+    bytes += chunk.byteLength
+    if (bytes > DRAINED_BYTES) end()
+  })
+  response.on('error', () => undefined)
+  response.on('close', () => clearTimeout(timer))
+}
+
+async function beginningOf(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      chunks.push(chunk)
+      bytes += chunk.byteLength
+      if (bytes >= ANSWER_BYTES) break
+    }
+  } catch {
+    // The status is known: a text that broke off adds nothing.
+  }
+  return Buffer.concat(chunks).subarray(0, ANSWER_BYTES).toString()
+}

@@ -1,0 +1,197 @@
+import {
+  BrokerUnavailableError,
+  type OutboxMessage,
+  type PublishOptions,
+  type PublishResult,
+  type Publisher,
+} from '@txbox/core'
+import { OrderedBatch, reasonOf } from '@txbox/core/internal'
+import { isAccepted, isAway, type Answer } from './answer.ts'
+import { attempt, prepared, rejected, request, resultOf, type AttemptSettings } from './attempt.ts'
+import { endpointUrl } from './endpoint-url.ts'
+import { FailingHosts } from './failing-hosts.ts'
+import { OneEndpoint } from './one-endpoint.ts'
+import { sendByFetch } from './send-by-fetch.ts'
+import { sendByHttp } from './send-by-http.ts'
+import { HostSlots } from './slots.ts'
+import { webhookOptions, type WebhookPublisherOptions } from './webhook-options.ts'
+
+/** A probe that takes longer than this has failed. */
+const PROBE_MS = 5000
+
+/**
+ * Publishes messages as webhooks: a POST to the URL that is the message's topic, or to one endpoint, signed as Standard Webhooks
+ * prescribes. `fromWebhook` of the receiver reads the message back.
+ *
+ * On the wire: `webhook-id` = id, `webhook-timestamp` = the time of this attempt in seconds, `webhook-signature`; `content-type` and
+ * `content-encoding` as in the message; the message's headers; type, ordering key, correlation id and time of creation as the headers
+ * `txbox-type`, `txbox-key`, `txbox-correlation-id` and `txbox-time`. The body is the payload, byte for byte. Only id, time and body
+ * are signed.
+ *
+ * - A message is accepted when the endpoint answers 2xx. Redirects are not followed.
+ * - 410 and the answers that blame the request (400, 405, 406, 411, 413, 414, 415, 422, and all 4xx but those that follow) reject it
+ *   permanently. After 3xx, 401, 403, 404, 408, 425, 429 and 5xx it can be tried again; 408, 425, 429 and 5xx may ask for a pause
+ *   (`Retry-After`), up to 24 h. After 429 no attempt is counted.
+ * - A message that HTTP cannot carry unchanged is rejected permanently before it is sent: a payload above `maxMessageBytes`, an id with
+ *   a dot or with characters other than visible ASCII, a header that HTTP or the publisher sets, two headers whose names differ only by
+ *   case, a value above U+00FF or with white space at an end.
+ * - A host of which no address is allowed rejects the message, which can be tried again.
+ * - Without `url`, a network error or a time-out is a rejection that counts. A host that failed five times in a row gets no message
+ *   for 30 s, and its messages wait without counting.
+ * - With `url`, a network error, a time-out, 502, 503 and 504 throw if another message failed alike within 10 s, or if an unsigned HEAD
+ *   request to the endpoint fails alike. Otherwise the message is at fault, and is rejected.
+ *
+ * Calls may overlap. Of each ordering key, one message is in flight at a time.
+ *
+ * @throws {InvalidOptionError} for a wrong option.
+ */
+export function webhookPublisher(options: WebhookPublisherOptions = {}): Publisher {
+  return new WebhookPublisher(options)
+}
+
+class WebhookPublisher implements Publisher {
+  readonly ordering = 'per-key'
+  readonly #settings: AttemptSettings
+  readonly #slots: HostSlots
+  readonly #hosts = new FailingHosts()
+  readonly #endpoint: OneEndpoint | undefined
+  readonly #closed = new AbortController()
+  readonly #disconnect: () => void
+
+  constructor(options: WebhookPublisherOptions) {
+    const { concurrency, perHostConcurrency, fetch, ...settings } = webhookOptions(options)
+    const client = fetch === undefined ? sendByHttp() : { send: sendByFetch(fetch), close: () => undefined }
+    this.#settings = { ...settings, send: client.send }
+    this.#disconnect = client.close
+    this.#slots = new HostSlots(concurrency, perHostConcurrency)
+    this.#endpoint =
+      settings.url === undefined
+        ? undefined
+        : new OneEndpoint(async (signal) => (await this.#probe(signal)) === undefined)
+  }
+
+  async publish(
+    messages: readonly OutboxMessage[],
+    options: PublishOptions,
+  ): Promise<readonly PublishResult[]> {
+    options.signal.throwIfAborted()
+    this.#closed.signal.throwIfAborted()
+    const batch = new OrderedBatch(messages)
+    const outage = new AbortController()
+    const signal = AbortSignal.any([options.signal, this.#closed.signal, outage.signal])
+    const follow = async (first: number): Promise<void> => {
+      for (let place: number | undefined = first; place !== undefined;) {
+        const result: PublishResult = await this.#publishOne(messages[place]!, signal)
+        // A message that was answered after the call ended keeps its unknown result.
+        const next = batch.settle(place, result)
+        options.answered?.(place, result)
+        place = next
+      }
+    }
+    const ends = await Promise.allSettled(
+      batch.due().map((place) =>
+        follow(place).catch((error: unknown) => {
+          outage.abort(error)
+          throw error
+        }),
+      ),
+    )
+    if (ends.every(({ status }) => status === 'fulfilled')) return batch.results as PublishResult[]
+    throw signal.reason
+  }
+
+  async check({ signal }: { signal: AbortSignal }): Promise<void> {
+    signal.throwIfAborted()
+    this.#closed.signal.throwIfAborted()
+    const failure = await this.#probe(AbortSignal.any([signal, this.#closed.signal]))
+    if (failure !== undefined) throw failure
+  }
+
+  close(): Promise<void> {
+    if (!this.#closed.signal.aborted) {
+      this.#closed.abort(
+        new BrokerUnavailableError(
+          'The webhook publisher is closed. It is unknown whether messages in flight were published. Create a new publisher.',
+        ),
+      )
+      this.#disconnect()
+    }
+    return Promise.resolve()
+  }
+
+  async #publishOne(message: OutboxMessage, signal: AbortSignal): Promise<PublishResult> {
+    const settings = this.#settings
+    let to: ReturnType<typeof prepared>
+    try {
+      to = prepared(message, settings)
+    } catch (error) {
+      return { status: 'rejected', retryable: false, error }
+    }
+    const { url } = to
+    return await this.#slots.run(url.host, signal, async () => {
+      if (this.#endpoint === undefined && !this.#hosts.admits(url.host)) {
+        return {
+          ...rejected(message, url, 'the host could not be reached five times in a row'),
+          counted: false,
+        }
+      }
+      let answer: Answer | PublishResult
+      try {
+        answer = await attempt(message, to, settings, signal)
+      } catch (error) {
+        signal.throwIfAborted()
+        return await this.#unanswered(message, url, error, signal)
+      }
+      if (typeof answer.status === 'string') return answer
+      const { status } = answer
+      if (this.#endpoint === undefined) this.#hosts.answered(url.host)
+      else if (isAccepted(status)) this.#endpoint.accepted()
+      else if (isAway(status) && (await this.#endpoint.isAway(message.id, signal)))
+        throw outage(url, `it answered ${status}`)
+      return resultOf(message, url, answer, this.#secretsOf(to.headers))
+    })
+  }
+
+  async #unanswered(
+    message: OutboxMessage,
+    url: URL,
+    error: unknown,
+    signal: AbortSignal,
+  ): Promise<PublishResult> {
+    if (this.#endpoint === undefined) this.#hosts.failed(url.host)
+    else if (await this.#endpoint.isAway(message.id, signal)) throw outage(url, reasonOf(error), error)
+    return rejected(message, url, reasonOf(error), { cause: error })
+  }
+
+  /** @returns why the one endpoint is away; `undefined` if it is there, or if each message has an endpoint of its own. */
+  async #probe(signal: AbortSignal): Promise<BrokerUnavailableError | undefined> {
+    const endpoint = this.#settings.url === undefined ? undefined : endpointUrl(this.#settings.url)
+    if (endpoint === undefined) return undefined
+    const { url, credentials } = endpoint
+    const timeoutMs = Math.min(this.#settings.timeoutMs, PROBE_MS)
+    const headers = { 'user-agent': 'txbox', ...this.#settings.headers, ...credentials }
+    try {
+      const outgoing = { method: 'HEAD', url, headers, body: undefined } as const
+      const { status } = await request(outgoing, { ...this.#settings, timeoutMs }, signal)
+      return isAway(status) ? outage(url, `it answered ${status}`) : undefined
+    } catch (error) {
+      signal.throwIfAborted()
+      return outage(url, reasonOf(error), error)
+    }
+  }
+
+  /** What an endpoint may quote in its answer, and must not get into a log. */
+  #secretsOf(headers: Readonly<Record<string, string>>): string[] {
+    const { authorization } = headers
+    return [...Object.values(this.#settings.headers), ...(authorization === undefined ? [] : [authorization])]
+      .flatMap((value) => [value].concat(value.split(' ')))
+      .filter((value) => value.length >= 6)
+  }
+}
+
+function outage(url: URL, reason: string, cause?: unknown): BrokerUnavailableError {
+  return new BrokerUnavailableError(
+    `The endpoint at ${url.origin} cannot be reached: ${reason.replace(/[.\s]+$/, '')}.`,
+    cause === undefined ? {} : { cause },
+  )
+}
