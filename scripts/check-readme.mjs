@@ -218,6 +218,8 @@ async function main() {
   const files = save(project, pages)
   await run('npx', ['tsc', ...COMPILER, ...NODE_RUNS_IT, ...files], project, env)
   say(`${files.length} programs compile`)
+  await runAlone(project, 'first.ts', env, ["[ { order_id: 'o1' } ]"])
+  await runAlone(project, 'orders.ts', env, ['mail for o1'])
   await runAlone(project, 'once.ts', env, ['processed', 'duplicate'])
   await runSystem(project, env, pages[0], sql)
   say('the system of the README runs')
@@ -252,7 +254,7 @@ async function main() {
 
 /** The programs that `main` runs, and the programs that they import. */
 const RUN = new Set(
-  'once database setup shop relay billing batch billing.test publish-to-rabbitmq consume-from-rabbitmq send-once'
+  'first orders once database setup shop relay billing batch billing.test publish-to-rabbitmq consume-from-rabbitmq send-once'
     .split(' ')
     .map((name) => `${name}.ts`),
 )

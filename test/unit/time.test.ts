@@ -119,6 +119,16 @@ test('pause: lasts its time, and no longer than until the abort', async () => {
   expect([vi.getTimerCount(), listenersOf(signal)]).toEqual([0, 0])
 })
 
+test('Deadline.clear: a later call leaves no timer that would keep the process alive', async () => {
+  const deadline = new Deadline()
+  deadline.within(1000)
+  expect(await deadline.waitFor(Promise.resolve('done'))).toBe('done')
+  deadline.clear()
+  deadline.within(10)
+  expect(vi.getTimerCount()).toBe(0)
+  expect(await deadline.waitFor(Promise.resolve('again'))).toBe('again')
+})
+
 test('Deadline.waitFor: ends with the work, or with the deadline and its grace', async () => {
   const deadline = new Deadline()
   expect(await deadline.waitFor(Promise.resolve('done'))).toBe('done')

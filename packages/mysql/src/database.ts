@@ -13,7 +13,7 @@ import {
   type RootOf,
   type TransactionOf,
 } from '@txbox/core'
-import type { ConnectedPorts, DatabasePorts, RowStore } from '@txbox/core/ports'
+import type { ConnectedPorts, DatabasePorts, RowStore, TableStore } from '@txbox/core/ports'
 import { OptionChecker } from '@txbox/core/internal'
 import { CHECKING, LEASE_TIMEOUT_MS, type RunStatement } from '@txbox/sql/stores'
 import {
@@ -48,6 +48,7 @@ import { MysqlRelayStore } from './relay/relay-store.ts'
 import { bindAlone } from './rows/bind-alone.ts'
 import { MysqlRowStore } from './rows/row-store.ts'
 import type { MysqlStatementRoot } from './connection/run-alone.ts'
+import { tableStore } from './tables/migrate.ts'
 import { checkOwnConnection, checkRevision } from './tables/schema-revision.ts'
 import type { ServerTraits } from './connection/server.ts'
 import { assertOpen, bind, execute, openedSession, watch, type MysqlSession } from './connection/session.ts'
@@ -90,7 +91,8 @@ export function mysql(options: MysqlOptions & { db?: object | undefined } = {}):
     return withEngine(known, { [portsKey]: ports })
   }
 
-  const { ports, known } = connectedPorts(tables, resolver, resolver.root('mysql', db), db)
+  const store = tableStore(db, { prefix: options.prefix, libraries: options.libraries })
+  const { ports, known } = connectedPorts(tables, resolver, { root: resolver.root('mysql', db), db, store })
   return withEngine(known, {
     [portsKey]: ports,
     transact: publicTransact(ports, async (session, work) => {
@@ -177,8 +179,7 @@ function detachedPorts(tables: Tables, resolver: Resolver): Detached {
 function connectedPorts(
   tables: Tables,
   resolver: Resolver,
-  root: RootAdapter,
-  db: object,
+  { root, db, store }: { readonly root: RootAdapter; readonly db: object; readonly store: TableStore },
 ): { ports: ConnectedPorts; known: Known } {
   const { ports, known, serverBehind, bindOwn } = detachedPorts(tables, resolver)
   const run: RunStatement = (text) => root.query(db, text, [], CHECK_TIMEOUT_MS)
@@ -209,6 +210,7 @@ function connectedPorts(
       async checkSchema() {
         await translatingErrors(errors, CHECKING, ask)
       },
+      tables: () => store,
       useConnections: (part, connections) => useConnections(db, root.maxConnections(db), part, connections),
       maxConnections: () => root.maxConnections(db),
       relay: ({ statementTimeoutMs }) => new MysqlRelayStore(tables, sourceOf(statementTimeoutMs)),

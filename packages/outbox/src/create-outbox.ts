@@ -115,10 +115,15 @@ export interface SubscriptionOptions {
    */
   subscriptions: Readonly<Record<string, readonly string[]>> | 'registered'
   /**
+   * Whether the consumers that are registered in the database get their messages beside those that `subscriptions` names; a
+   * consumer in both gets a message once. @default false, and true with `subscriptions: 'registered'`
+   */
+  registered?: boolean | undefined
+  /**
    * What happens with a message that has neither a topic nor a subscriber. `'refuse'`: `publish` throws an `InvalidMessageError`.
    * `'ignore'`: the message is checked, and not stored. @default 'refuse'
    */
-  unrouted?: 'refuse' | 'ignore'
+  unrouted?: 'refuse' | 'ignore' | undefined
 }
 
 /**
@@ -144,6 +149,7 @@ export function createOutbox(options: OutboxOptions & Partial<SubscriptionOption
     'lockKeys',
     'deduplication',
     'subscriptions',
+    'registered',
     'unrouted',
   )
   const ports = portsOf(where, options.database)

@@ -14,7 +14,7 @@ import {
   type RootOf,
   type TransactionOf,
 } from '@txbox/core'
-import type { ConnectedPorts, DatabasePorts } from '@txbox/core/ports'
+import type { ConnectedPorts, DatabasePorts, TableStore } from '@txbox/core/ports'
 import { OptionChecker } from '@txbox/core/internal'
 import { CHECKING, LEASE_TIMEOUT_MS, type RunStatement } from '@txbox/sql/stores'
 import {
@@ -49,6 +49,7 @@ import { PostgresQueueSender } from './queue/queue-sender.ts'
 import { PostgresQueueStore } from './queue/queue-store.ts'
 import { PostgresRelayStore } from './relay/relay-store.ts'
 import { PostgresRowStore } from './rows/row-store.ts'
+import { tableStore } from './tables/migrate.ts'
 import { checkRevision } from './tables/schema-revision.ts'
 import { bind, execute, open, openedSession, watch } from './connection/session.ts'
 import { PostgresVersionBufferStore } from './versions/version-buffer-store.ts'
@@ -119,7 +120,8 @@ export function postgres(options: PostgresOptions & { db?: object | undefined } 
   if (db === undefined) return { engine: 'postgres', [portsKey]: detachedPorts(schema, resolver) }
 
   const root = resolver.root('postgres', db)
-  const ports = connectedPorts(schema, resolver, { root, db, listen, checkIntervalMs })
+  const tables = tableStore(root, db, { schema: options.schema, libraries: options.libraries })
+  const ports = connectedPorts(schema, resolver, { root, db, listen, checkIntervalMs, tables })
   const database = {
     engine: 'postgres' as const,
     [portsKey]: ports,
@@ -172,12 +174,13 @@ interface Connections {
   readonly db: object
   readonly listen: PostgresOptions['listen']
   readonly checkIntervalMs: number
+  readonly tables: TableStore
 }
 
 function connectedPorts(
   schema: string,
   resolver: Resolver,
-  { root, db, listen, checkIntervalMs }: Connections,
+  { root, db, listen, checkIntervalMs, tables }: Connections,
 ): ConnectedPorts {
   const detached = detachedPorts(schema, resolver)
   const connect = connectListening(root, db, listen)
@@ -197,6 +200,7 @@ function connectedPorts(
       const run: RunStatement = (text, values = []) => root.query(db, text, values, CHECK_TIMEOUT_MS)
       await translatingErrors(errors, CHECKING, () => checkRevision(run, schema))
     },
+    tables: () => tables,
     useConnections: (part, connections) => useConnections(db, root.maxConnections(db), part, connections),
     maxConnections: () => root.maxConnections(db),
     relay: ({ statementTimeoutMs }) => new PostgresRelayStore(schema, sourceOf(statementTimeoutMs)),

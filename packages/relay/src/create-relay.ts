@@ -1,5 +1,5 @@
 import { hours } from '@txbox/core'
-import { Deadline, LifeCycle, stoppedBy, unlessAborted } from '@txbox/core/internal'
+import { Deadline, LifeCycle, OptionChecker, stoppedBy, unlessAborted, within } from '@txbox/core/internal'
 import type { RelayLog } from './options/relay-log.ts'
 import { checkRelayOptions, type RelaySettings } from './options/relay-options.ts'
 import { RelayRun } from './relay-run.ts'
@@ -16,6 +16,9 @@ export function createRelay(options: RelayOptions): Relay {
   const { settings, signal, log } = checkRelayOptions(options)
   return stoppedBy(signal, new StartableRelay(settings, log))
 }
+
+/** The share of the time of a `drain` in which its run ends, and its maximum. */
+const END_TIME = { share: 0.25, maxMs: 1000 }
 
 class StartableRelay extends LifeCycle implements Relay {
   readonly #settings: RelaySettings
@@ -51,13 +54,18 @@ class StartableRelay extends LifeCycle implements Relay {
     this.#log.started()
   }
 
-  async drain(): Promise<{ published: number; parked: number; deadLettered: number }> {
+  async drain(
+    options: { deadlineMs?: number | undefined } = {},
+  ): Promise<{ published: number; parked: number; deadLettered: number }> {
+    const deadlineMs = deadlineOption(options)
     this.refuseStopped('drain')
+    const endsAt = performance.now() + deadlineMs
     this.#drains++
     try {
       const run = await (this.#run ??= this.#begin())
       const before = { ...run.counts }
-      await unlessAborted(run.drained(), run.broken)
+      const worksMs = endsAt - performance.now() - Math.min(deadlineMs * END_TIME.share, END_TIME.maxMs)
+      await unlessAborted(drainedWithin(run, worksMs), run.broken)
       const { published, parked, deadLettered } = run.counts
       return {
         published: published - before.published,
@@ -65,19 +73,19 @@ class StartableRelay extends LifeCycle implements Relay {
         deadLettered: deadLettered - before.deadLettered,
       }
     } finally {
-      await this.#drainOver()
+      await this.#drainOver(Math.max(0, Math.min(hours(1), endsAt - performance.now())))
     }
   }
 
   /** Ends the run after the last of several drains, unless the relay has been started meanwhile. */
-  async #drainOver(): Promise<void> {
+  async #drainOver(timeoutMs: number): Promise<void> {
     const running = this.#run
     if (--this.#drains > 0 || this.#started || this.isStopping || running === undefined) return
     this.#run = undefined
     this.#endingRun = running
     this.#ending = running
       .then(
-        (run) => run.stop(hours(1)),
+        (run) => run.stop(timeoutMs),
         () => undefined,
       )
       .finally(() => (this.#endingRun = undefined))
@@ -129,4 +137,17 @@ class StartableRelay extends LifeCycle implements Relay {
     deadline.clear()
     this.#log.stopped()
   }
+}
+
+function deadlineOption(options: { deadlineMs?: number | undefined }): number {
+  const check = new OptionChecker('drain', options).known('deadlineMs')
+  if (options.deadlineMs === undefined) return Infinity
+  return check.milliseconds('deadlineMs', { min: 1, max: hours(24), default: Number.NaN })
+}
+
+/** Waits for a drain of the run, but not longer than `ms`. */
+async function drainedWithin(run: RelayRun, ms: number): Promise<void> {
+  if (ms === Infinity) return run.drained()
+  const late = new AbortController()
+  await within(run.drained(late.signal), Math.max(0, ms), () => late.abort())
 }

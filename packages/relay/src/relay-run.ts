@@ -143,14 +143,16 @@ export class RelayRun {
     this.#unuse?.()
   }
 
-  async drained(): Promise<void> {
+  /** @param given ends the drain early. */
+  async drained(given?: AbortSignal): Promise<void> {
+    const { signal } = this.#stopping
     await drain({
       leases: this.#leases,
       lanes: this.#lanes,
       poller: this.#poller,
       empty: this.#empty,
       pollMs: this.#settings.pollMs.polling.min,
-      signal: this.#stopping.signal,
+      signal: given === undefined ? signal : AbortSignal.any([signal, given]),
       onError: this.#onError,
     })
   }

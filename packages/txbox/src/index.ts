@@ -6,6 +6,19 @@ export * from '@txbox/gc'
 export * from '@txbox/inbox'
 export * from '@txbox/outbox'
 export * from '@txbox/relay'
+export { createTxbox } from './box/create-txbox.ts'
+export { StartError } from './box/start-error.ts'
+export type {
+  TxboxBatchConsumerOptions,
+  TxboxBatchHandler,
+  TxboxConsumer,
+  TxboxConsumerOptions,
+  TxboxHandler,
+  TxboxOptions,
+  TxboxSource,
+  TxboxSourceHandler,
+} from './box/box-options.ts'
+export type { Txbox, TxboxDrained, TxboxHealth, TxboxMessage, TxboxTrouble } from './box/txbox.ts'
 // Local consumers need no broker. The consumers of brokers, and the batcher, have an entry of their own.
 export {
   atLeastOnce,

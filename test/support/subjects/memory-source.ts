@@ -78,19 +78,21 @@ export class MemorySource implements Source {
       payload?: unknown
       /** The id of the message. @default the name */
       messageId?: string
+      type?: string
       time?: Date
       undecodable?: unknown
       count?: number
       isSuspect?: boolean
     } = {},
   ): void {
-    const { key, headers, payload = id, messageId = id, time, undecodable } = options
+    const { key, headers, payload = id, messageId = id, type, time, undecodable } = options
     const { count = 0, isSuspect = false } = options
     this.#stored.push({
       message: {
         id: messageId,
         payload,
         ...(headers === undefined ? {} : { headers }),
+        ...(type === undefined ? {} : { type }),
         ...(time === undefined ? {} : { time }),
       },
       key,

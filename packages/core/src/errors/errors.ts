@@ -32,6 +32,7 @@ export type TxboxErrorCode =
   | 'TXBOX_DEDUP_STORE_UNAVAILABLE'
   | 'TXBOX_HANDLE_TIMEOUT'
   | 'TXBOX_CONSUMER_STOPPED'
+  | 'TXBOX_START'
 
 /** The symbol is registered, so that an error is recognized across two installed copies of this package. */
 const brand = Symbol.for('txbox.error')

@@ -20,7 +20,7 @@ export abstract class LifeCycle implements AsyncDisposable {
   readonly #name: string
   readonly #ended = Promise.withResolvers<void>()
 
-  constructor(name: 'Relay' | 'Consumer' | 'LocalConsumer') {
+  constructor(name: 'Relay' | 'Consumer' | 'LocalConsumer' | 'Txbox') {
     this.#name = name
     this.stopped = this.#ended.promise
     // An 'error' event has reported the failure: a rejection that nobody handles must not end the process.

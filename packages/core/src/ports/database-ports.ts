@@ -13,6 +13,7 @@ import type { RowStore } from './row-store.ts'
 import type { Session } from './session.ts'
 import type { SubscriptionRemovalStore } from './subscription-removal.ts'
 import type { SubscriptionStore } from './subscription-store.ts'
+import type { TableStore } from './table-store.ts'
 import type { Sleeper, WakeUps } from './wake-ups.ts'
 import type { VersionBufferStore } from './version-buffer-store.ts'
 
@@ -81,6 +82,7 @@ export interface ConnectedPorts extends DatabasePorts {
   lossOf(error: unknown): Promise<Loss>
   /** @throws {SchemaError} when the tables are missing or have another revision. */
   checkSchema(): Promise<void>
+  tables(): TableStore
   /**
    * Records that a part of txbox, such as a relay, may need so many connections at once, until the returned function is called.
    * Warns once if all parts on one pool together may need more than the pool opens.

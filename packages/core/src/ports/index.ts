@@ -72,6 +72,7 @@ export type {
 } from './row-store.ts'
 export type { RemovalOptions, RemovalOutcome, SubscriptionRemovalStore } from './subscription-removal.ts'
 export type { Subscription, SubscriptionStore } from './subscription-store.ts'
+export type { TableState, TableStore } from './table-store.ts'
 export type {
   ChainPosition,
   DeadChange,

@@ -19,24 +19,28 @@ export function isLocalConsumerName(name: unknown): name is string {
 }
 
 /**
- * Checks the options `subscriptions` and `unrouted` of an outbox.
+ * Checks the options `subscriptions`, `registered` and `unrouted` of an outbox.
  *
  * @returns `undefined` if the outbox has no local consumers.
- * @throws {InvalidOptionError} for a wrong type, list or name, and for `unrouted` without `subscriptions`.
+ * @throws {InvalidOptionError} for a wrong type, list or name, and for the others without `subscriptions`.
  */
 export function subscribersOption(where: string, options: object): Subscribers | undefined {
-  const { subscriptions, unrouted } = options as { subscriptions?: unknown; unrouted?: unknown }
+  const { subscriptions, unrouted, registered } = options as Readonly<Record<string, unknown>>
   const check = new OptionChecker(where, options)
   if (subscriptions === undefined) {
-    if (unrouted === undefined) return undefined
+    const given = Object.entries({ unrouted, registered }).find(([, value]) => value !== undefined)
+    if (given === undefined) return undefined
     throw new InvalidOptionError(
-      `${where}: the option 'unrouted' has no meaning without 'subscriptions': each message must have a topic.`,
+      `${where}: the option '${given[0]}' has no meaning without 'subscriptions': each message must have a topic.`,
     )
   }
-  const registered = subscriptions === 'registered'
+  const onlyRegistered = subscriptions === 'registered'
+  if (onlyRegistered && registered === false) {
+    throw check.wrong('registered', "true or absent with subscriptions: 'registered'")
+  }
   return {
-    given: registered ? new Map() : givenSubscriptions(check, subscriptions),
-    registered,
+    given: onlyRegistered ? new Map() : givenSubscriptions(check, subscriptions),
+    registered: check.flag('registered', onlyRegistered),
     unrouted: check.oneOf('unrouted', ['refuse', 'ignore'], 'refuse'),
   }
 }

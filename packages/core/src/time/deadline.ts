@@ -6,6 +6,7 @@ export class Deadline {
   readonly #pass: () => void
   #at = Infinity
   #timer: NodeJS.Timeout | undefined
+  #isOver = false
 
   constructor() {
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -17,10 +18,10 @@ export class Deadline {
     return Math.max(0, this.#at - performance.now())
   }
 
-  /** Sets the deadline, unless an earlier one is set already. In milliseconds from now. */
+  /** Sets the deadline, unless an earlier one is set already, or nobody waits any more. In milliseconds from now. */
   within(ms: number): void {
     const at = performance.now() + ms
-    if (at >= this.#at) return
+    if (at >= this.#at || this.#isOver) return
     this.#at = at
     clearTimeout(this.#timer)
     this.#timer = setTimeout(this.#pass, ms)
@@ -36,6 +37,7 @@ export class Deadline {
 
   /** Must be called when nobody waits for the deadline any more, so that its timer does not keep the process alive. */
   clear(): void {
+    this.#isOver = true
     clearTimeout(this.#timer)
   }
 }

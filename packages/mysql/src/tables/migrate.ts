@@ -7,6 +7,7 @@ import {
   type PostgresPoolLike,
   type TransactionLibrary,
 } from '@txbox/core'
+import type { TableStore } from '@txbox/core/ports'
 import { pause } from '@txbox/core/internal'
 import type { Migrating } from '@txbox/sql/stores'
 import { isConflict, numberOf, translate } from '../connection/errors.ts'
@@ -86,6 +87,31 @@ export function migrationProvider(
 /** Returns the SQL of all migrations for a prefix, as `txbox migrate --print` shows it. */
 export function migrationSql(prefix: string): readonly { readonly name: string; readonly sql: string }[] {
   return migrations.texts(tablesOf('migrationSql', prefix))
+}
+
+/** The tables of a database, for programs that create them when they start. */
+export function tableStore(
+  db: object,
+  options: {
+    readonly prefix?: string | undefined
+    readonly libraries?: readonly TransactionLibrary[] | undefined
+  },
+): TableStore {
+  return {
+    async state({ waits, signal }) {
+      const apart = waits ? waitForOthers : undefined
+      const revision = await migrations.revision(db, { ...options, signal }, apart)
+      return { revision, isEmbedded: false }
+    },
+    migrate: async ({ signal }) =>
+      (await migrations.migrate(db, { ...options, signal }, applyMissing)).applied,
+  }
+}
+
+/** Resolves when no other process migrates. */
+async function waitForOthers(work: Migrating<Tables>): Promise<void> {
+  const lock = (await isCluster(work.run, work.place)) ? await lockCluster(work) : await lockServer(work)
+  await lock.release()
 }
 
 async function applyMissing(work: Migrating<Tables>): Promise<readonly string[]> {

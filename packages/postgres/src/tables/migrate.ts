@@ -1,8 +1,11 @@
 /* PostgreSQL migrates in one transaction; MySQL and MariaDB commit at every DDL statement, and may be a cluster. */
 import type { AnyRoot, MigrationRootOf, MysqlPoolLike, TransactionLibrary } from '@txbox/core'
-import { untilTaken, type Migrating, type RunStatement } from '@txbox/sql/stores'
+import type { TableStore } from '@txbox/core/ports'
+import { CHECKING, untilTaken, type Migrating, type RunStatement } from '@txbox/sql/stores'
+import { CHECK_TIMEOUT_MS, translatingErrors, type RootAdapter } from '@txbox/sql/transactions'
 import { columns } from '../connection/columns.ts'
-import { quoteSchema } from '../connection/identifiers.ts'
+import { errors } from '../connection/errors.ts'
+import { DEFAULT_SCHEMA, quoteSchema } from '../connection/identifiers.ts'
 import { migrationStatements } from './migration-statements.ts'
 import { migrations } from './schema-revision.ts'
 
@@ -70,6 +73,29 @@ export function migrationProvider(
 /** Returns the SQL of all migrations for a schema, as `txbox migrate --print` shows it. */
 export function migrationSql(schema: string): readonly { readonly name: string; readonly sql: string }[] {
   return migrations.texts(quoteSchema('migrationSql', schema))
+}
+
+/** The tables of a database, for programs that create them when they start. */
+export function tableStore(
+  root: RootAdapter,
+  db: object,
+  options: {
+    readonly schema?: string | undefined
+    readonly libraries?: readonly TransactionLibrary[] | undefined
+  },
+): TableStore {
+  const schema = quoteSchema('postgres', options.schema ?? DEFAULT_SCHEMA)
+  return {
+    async state() {
+      const revision = await migrations.revision(db, options)
+      const { rows } = await translatingErrors(errors, CHECKING, () =>
+        root.query(db, migrationStatements(schema).version, [], CHECK_TIMEOUT_MS),
+      )
+      return { revision, isEmbedded: /PGlite|emscripten/i.test(columns.text(rows[0], 'version')) }
+    },
+    migrate: async ({ signal }) =>
+      (await migrations.migrate(db, { ...options, signal }, applyMissing)).applied,
+  }
 }
 
 async function applyMissing({ run, place: schema, signal }: Migrating<string>): Promise<readonly string[]> {

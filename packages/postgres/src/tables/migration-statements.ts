@@ -17,6 +17,9 @@ from ${schema}.migrations`,
     tableExists: 'select (pg_catalog.to_regclass($1) is not null)::text as there',
     schemaExists: 'select (pg_catalog.to_regnamespace($1) is not null)::text as there',
 
+    /** PGlite names itself. */
+    version: 'select pg_catalog.version() as version',
+
     begin: 'begin',
     lock: 'select pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended($1, 0))::text as locked',
     commit: 'commit',

@@ -118,10 +118,16 @@ export interface Relay extends AsyncDisposable {
    * messages since the call, no matter which relay emptied it. Waits while the broker or the database is unavailable. A
    * relay that is not running runs until the drain ends; its publisher stays open until `stop`.
    *
+   * With `deadlineMs`, the call returns at that time although messages are left. If the relay was not running, calls of the
+   * publisher that are still in flight shortly before are aborted, as by `stop`.
+   *
    * @returns the number of messages that this relay published meanwhile, how often it parked a message (a rejected
    *   message, or one behind it), and the number of new dead letters.
    */
-  drain(): Promise<{ published: number; parked: number; deadLettered: number }>
+  drain(options?: {
+    /** When to return although messages are left, in milliseconds from now, 1 ms to 24 h. @default no limit */
+    deadlineMs?: number | undefined
+  }): Promise<{ published: number; parked: number; deadLettered: number }>
   /** Resolves when the relay has stopped; rejects only if the relay cannot continue. */
   readonly stopped: Promise<void>
   /** @returns a function that removes the listener. */

@@ -119,6 +119,27 @@ export class Migrations<P> {
     })
   }
 
+  /**
+   * Returns which tables are there. `apart` looks again after the migrations of other processes, if half of the tables may be
+   * there: a server that commits each statement shows them.
+   */
+  async revision(
+    db: object,
+    options: MigrationOptions,
+    apart?: (work: Migrating<P>) => Promise<void>,
+  ): Promise<'none' | 'earlier' | 'usable'> {
+    const { signal: _, ...rest } = options
+    const missing = (await this.pending(db, rest)).length
+    if (missing === 0) return 'usable'
+    if (missing === this.#database.migrations.length) return 'none'
+    if (apart === undefined) return 'earlier'
+    await this.migrate(db, options, async (work) => {
+      await apart(work)
+      return []
+    })
+    return (await this.pending(db, rest)).length === 0 ? 'usable' : 'earlier'
+  }
+
   /** For Kysely's `Migrator`. `apply` runs one migration file. */
   provider(
     options: MigrationOptions,

@@ -1,0 +1,3 @@
+/* The packages of txbox share these exports among themselves: they may change in any release. */
+export { markedHandlerOf } from './options/at-least-once.ts'
+export { wakeLocalConsumers } from './local/local-hub.ts'
