@@ -202,6 +202,8 @@ const projects: TestProjectInlineConfiguration[] = [
     }),
   ),
   onServers('library-nestjs-postgres', ['postgres'], { include: ['test/libraries/nestjs/*.test.ts'] }),
+  onServers('library-nestjs-11-postgres', ['postgres'], { include: ['test/libraries/nestjs-11/*.test.ts'] }),
+  onServers('http', ['postgres'], { include: ['test/http/**/*.test.ts'] }),
   onServers('rabbitmq', ['postgres', 'rabbitmq'], { include: ['test/rabbitmq/**/*.test.ts'] }),
   onServers('pgbouncer', ['postgres', 'pgbouncer-program'], { include: ['test/pgbouncer/**/*.test.ts'] }),
   onServers('redis', ['redis-program'], { include: ['test/redis/**/*.test.ts'] }),

@@ -31,6 +31,15 @@ const MAY_IMPORT = {
   mysql: ['node:', ...CORE, ...SQL],
   rabbitmq: ['node:', ...CORE, 'amqplib'],
   redis: ['node:', ...CORE],
+  'idempotency-key': [
+    'node:',
+    ...CORE,
+    'type express',
+    'type fastify',
+    'type hono',
+    '@nestjs/common',
+    'rxjs',
+  ],
   // The caller passes the drivers to the command, which may only import their types.
   command: ['node:', '@txbox/', 'cli-progress', 'cli-table3', 'commander', 'type mysql2', 'type pg'],
   cli: ['@txbox/command', '@txbox/rabbitmq', 'mysql2', 'pg'],

@@ -21,7 +21,7 @@ import { findServer } from '../test/support/engines/servers/server.ts'
 
 const PAGES = ['README.md', 'docs/with/pglite.md', 'docs/with/rabbitmq.md', 'docs/deduplication.md']
 /** Pages whose blocks form one program. A comment behind each `console.log` contains the expected output. */
-const GUIDES = ['docs/inbox.md', 'docs/local.md', 'docs/queue.md']
+const GUIDES = ['docs/http.md', 'docs/inbox.md', 'docs/local.md', 'docs/queue.md']
 /** Where the programs of the README listen. */
 const PORTS = [8710, 8711]
 /** The maximum time for the expected output or effect of a program. */
@@ -62,7 +62,7 @@ async function install(project, pages) {
   const lines = blocks
     .flatMap(({ code }) => code.split('\n'))
     .filter((line) => /^npm (init|install)\b/.test(line))
-  for (const line of new Set([...lines, ...PAGES.flatMap(installsOf)])) {
+  for (const line of new Set([...lines, ...[...PAGES, 'docs/http.md'].flatMap(installsOf)])) {
     await run('bash', ['-ec', line], project, process.env)
     say(line)
   }

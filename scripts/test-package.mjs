@@ -18,6 +18,7 @@ const SUITES = {
   postgres: { projects: ['postgres-only'], files: ['test/contract-postgres/'] },
   mysql: { projects: ['mysql-only'], files: ['test/contract-mysql/'] },
   rabbitmq: { projects: ['rabbitmq'], files: ['test/rabbitmq/'] },
+  'idempotency-key': { projects: ['postgres', 'http'], files: ['test/contract/http/', 'test/http/'] },
   redis: { projects: ['redis'], files: ['test/redis/'] },
   cli: { projects: ['cli'], files: ['test/cli/'] },
   command: { projects: ['cli'], files: ['test/cli/'] },

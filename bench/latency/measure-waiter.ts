@@ -20,7 +20,7 @@ export interface Load {
   readonly seconds: number
 }
 
-/** Measures one round. Whoever sends and whoever waits share this process. */
+/** Measures one round. The sender and the waiter share this process. */
 export async function measureWaiter(waiter: Waiter, load: Load, into: WaiterFigures): Promise<void> {
   const stopwatch = new Stopwatch()
   const running = await waiter.start(() => stopwatch.got())

@@ -31,7 +31,7 @@ function relayWaiter(make: MakeDatabase): Waiter {
       await relay.start()
       return {
         async send() {
-          await database.sending.transact!((tx) => outbox.publish(tx as TransactionHandle, anyOrder()))
+          await database.sending.transact((tx) => outbox.publish(tx as TransactionHandle, anyOrder()))
         },
         async stop() {
           await relay.stop()
@@ -64,7 +64,9 @@ function consumersWaiter(make: MakeDatabase, count: number): Waiter {
       return {
         async send() {
           const { type, key, payload } = anyOrder()
-          await database.sending.transact!((tx) => outbox.publish(tx as TransactionHandle, { type, key, payload }))
+          await database.sending.transact((tx) =>
+            outbox.publish(tx as TransactionHandle, { type, key, payload }),
+          )
         },
         async stop() {
           await Promise.all(consumers.map((consumer) => consumer.stop()))

@@ -20,7 +20,7 @@ export class WakeUpCall {
 
   /**
    * @param listen opens the listening connection; absent where the database cannot notify.
-   * @param failed called when the listening connection fails while somebody waits. It is replaced after a pause; until then, receivers only
+   * @param failed called when the listening connection fails while a receiver waits. It is replaced after a pause; until then, receivers only
    *   poll.
    */
   constructor(listen: ((sleeper: Sleeper) => WakeUps) | undefined, failed: (error: unknown) => void) {

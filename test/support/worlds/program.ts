@@ -17,6 +17,7 @@ export type ProgramName =
   | 'producer'
   | 'queue-consumer'
   | 'local-consumer'
+  | 'http-server'
 
 /** A program of test/crash/programs in a process of its own, which can be killed and paused for real. */
 export class Program {

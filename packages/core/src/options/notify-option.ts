@@ -1,5 +1,4 @@
 import { InvalidOptionError } from '../errors/errors.ts'
-import type { Notify } from '../ports/wake-ups.ts'
 import type { OptionChecker } from './options.ts'
 
 /**
@@ -10,7 +9,7 @@ import type { OptionChecker } from './options.ts'
 export function notifyOption(
   check: OptionChecker,
   options: { readonly notify?: unknown; readonly database: { readonly engine: string } },
-): Notify {
+): boolean | 'auto' {
   const { notify } = options
   const canNotify = options.database.engine === 'postgres'
   if (notify === undefined || notify === 'auto') return canNotify ? 'auto' : false

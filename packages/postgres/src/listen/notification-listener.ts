@@ -31,7 +31,7 @@ export interface ListenerSettings {
   readonly checkIntervalMs: number
   /**
    * Whether a connection that goes through a pooler does not listen. In transaction mode, the pooler would pass LISTEN to a
-   * connection that others use too, which would listen for ever.
+   * connection that others use too, which would listen forever.
    */
   readonly avoidsPoolers: boolean
 }
@@ -61,7 +61,7 @@ export class NotificationListener implements WakeUps {
     this.#closing.abort()
   }
 
-  /** Must be called when there is another channel, or somebody else waits for messages of a channel. */
+  /** Must be called when there is another channel, or another sleeper waits for messages of a channel. */
   added(): void {
     this.#listenOnMore?.()
   }
@@ -111,7 +111,7 @@ export class NotificationListener implements WakeUps {
         await within(connection.query(listenStatements.listen(channel)), MAX_ANSWER_MS, silent)
         listening.add(channel)
       }
-      // Messages may have been stored while nothing listened on a channel, or before somebody waited for them.
+      // Messages may have been stored while nothing listened on a channel, or before their sleeper was added.
       this.#events.woken()
     }
     await listen()

@@ -2,7 +2,7 @@
 import type { Sleeper, WakeUps } from '@txbox/core/ports'
 import { NotificationListener, type ListenerSettings } from './notification-listener.ts'
 
-/** Somebody who waits for the notifications of a channel that have this payload. */
+/** A sleeper, with the notifications that wake it. */
 interface Waiting {
   readonly channel: string
   /** @default any */
@@ -10,7 +10,7 @@ interface Waiting {
   readonly sleeper: Sleeper
 }
 
-/** The one connection on which all local consumers and queues of a database object listen. It is open while somebody waits. */
+/** The one connection on which all local consumers and queues of a database object listen. It is open while there are sleepers. */
 export class SharedListener {
   readonly #settings: Omit<ListenerSettings, 'channels'>
   readonly #waiting = new Set<Waiting>()

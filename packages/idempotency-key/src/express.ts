@@ -1,0 +1,49 @@
+import type { NextFunction, Request, RequestHandler, Response } from 'express'
+import { HeldResponse } from './held-response.ts'
+import type { HttpResponse, RequestContext } from './http-request.ts'
+import type { Idempotency } from './idempotency.ts'
+import { nodeRequest } from './node-request.ts'
+import { runnerOf } from './runner-of.ts'
+
+/** A handler of Express that gets the transaction of its request. It ends the response, as any handler does. */
+export type IdempotentHandler<Tx> = (
+  request: Request,
+  response: Response,
+  tx: Tx,
+  about: RequestContext,
+) => unknown
+
+/**
+ * Returns the last handler of a route of Express 5: `app.post('/orders', authenticate, idempotent(idempotency, handler))`. What
+ * comes before it in the route, or was mounted before, comes before the replay: mount authentication first. A parser may come
+ * before or not: without one, the body is read here. The response is held until the transaction has committed.
+ *
+ * @throws {InvalidOptionError} when `idempotency` is not the result of `createIdempotency`.
+ */
+export function idempotent<Tx>(idempotency: Idempotency<Tx>, handler: IdempotentHandler<Tx>): RequestHandler {
+  const runner = runnerOf('idempotent', idempotency)
+  const { methods, form } = runner.settings
+  const handle = async (request: Request, response: Response): Promise<void> => {
+    const taken = await nodeRequest(request, runner.settings)
+    // The response of a request without a key is not stored, and may have any length.
+    const held = new HeldResponse(response, methods.has(request.method) ? form.maxBytes : Infinity)
+    let isFirst = true
+    const work = async (tx: unknown, about: RequestContext): Promise<HttpResponse> => {
+      if (!isFirst) held.reset()
+      isFirst = false
+      const running = (async () => handler(request, response, tx as Tx, about))()
+      return Promise.race([held.ended, running.then(() => held.ended)])
+    }
+    try {
+      const { kind, response: answer } = await runner.answer(taken, work)
+      held.send(kind === 'handled' ? undefined : answer)
+    } catch (error) {
+      held.release()
+      throw error
+    }
+  }
+  return (request: Request, response: Response, next: NextFunction) => {
+    // oxlint-disable-next-line promise/no-callback-in-promise -- Express takes errors by its callback.
+    handle(request, response).catch(next)
+  }
+}

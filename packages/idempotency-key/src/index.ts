@@ -1,0 +1,6 @@
+export { createIdempotency } from './create-idempotency.ts'
+export type { HttpRequest, HttpResponse, RequestContext } from './http-request.ts'
+export type { Idempotency, IdempotencyEvents, IdempotencyOptions, Work } from './idempotency.ts'
+export { RequestTimeoutError } from './request-timeout-error.ts'
+export type { Seal } from './seal.ts'
+export { InvalidOptionError, TxboxError, consoleLogger, isTxboxError, type Logger } from '@txbox/core'
