@@ -61,19 +61,22 @@ class StartableRelay extends LifeCycle implements Relay {
     this.refuseStopped('drain')
     const endsAt = performance.now() + deadlineMs
     this.#drains++
+    let run: RelayRun | undefined
+    let before: RelayRun['counts'] | undefined
     try {
-      const run = await (this.#run ??= this.#begin())
-      const before = { ...run.counts }
+      run = await (this.#run ??= this.#begin())
+      before = { ...run.counts }
       const worksMs = endsAt - performance.now() - Math.min(deadlineMs * END_TIME.share, END_TIME.maxMs)
       await unlessAborted(drainedWithin(run, worksMs), run.broken)
-      const { published, parked, deadLettered } = run.counts
-      return {
-        published: published - before.published,
-        parked: parked - before.parked,
-        deadLettered: deadLettered - before.deadLettered,
-      }
     } finally {
       await this.#drainOver(Math.max(0, Math.min(hours(1), endsAt - performance.now())))
+    }
+    // Read only now: calls that were in flight at the end of the drain are part of it.
+    const { published, parked, deadLettered } = run.counts
+    return {
+      published: published - before.published,
+      parked: parked - before.parked,
+      deadLettered: deadLettered - before.deadLettered,
     }
   }
 
