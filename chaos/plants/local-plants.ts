@@ -1,4 +1,4 @@
-import type { Plant } from './plants.ts'
+import type { Plant } from './plant.ts'
 
 /** Known bugs of local consumers. */
 export const LOCAL_PLANTS: readonly Plant[] = [
