@@ -22,7 +22,8 @@ const entryOf = (name: string): URL =>
 const core = new Map<string, URL>()
 for (const [name, file] of exportsOf(entryOf('core'))) core.set(name, file)
 
-const PACKAGES = 'consumer gc idempotency-key inbox mysql outbox postgres queue rabbitmq redis relay versioning'.split(' ')
+const PACKAGES =
+  'consumer gc idempotency-key inbox mysql outbox postgres queue rabbitmq redis relay versioning'.split(' ')
 
 test.for(PACKAGES)('@txbox/%s exports the errors that its documentation promises', (name) => {
   const exported = exportsOf(entryOf(name))
