@@ -4,6 +4,7 @@ import type { BenchServer } from '../suite.ts'
 import { aboutServer } from './about-server.ts'
 import { BenchDatabase } from './bench-database.ts'
 import { mysqlDeduplicationSuite } from './deduplication-suite.ts'
+import { mysqlLatencySuite } from './latency-suite.ts'
 import { mysqlInboxSuite } from './inbox-suite.ts'
 import { mysqlPublishSuite } from './publish-suite.ts'
 import { mysqlRelaySuite } from './relay-suite.ts'
@@ -22,6 +23,7 @@ export async function mysqlServer(engine: 'mysql' | 'mariadb'): Promise<BenchSer
         mysqlPublishSuite(database),
         mysqlDeduplicationSuite(database),
         mysqlRelaySuite(database),
+        mysqlLatencySuite(database),
         handlesSuite(() => handlesOnMysql(database, engine)),
       ],
       dispose: () => database.drop(),

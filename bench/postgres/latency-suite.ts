@@ -1,4 +1,8 @@
+import { migrate, postgres } from '@txbox/postgres'
 import { rabbitmqPublisher } from '@txbox/rabbitmq'
+import { latencyByDefault } from '../latency/by-default.ts'
+import { peerWaiters } from '../latency/peer-waiters.ts'
+import { txboxWaiters, type MakeDatabase } from '../latency/txbox-waiters.ts'
 import { orderOfTurn } from '../measure/rotation.ts'
 import { summarise } from '../measure/statistics.ts'
 import { formatTable, hundredthsSpread } from '../report/table.ts'
@@ -17,7 +21,7 @@ const IDLE_SECONDS = 10
 
 const TITLES = {
   notify: "wakeup: 'notify', to a publisher that does nothing",
-  poll: 'polling as by default, to the same',
+  poll: "wakeup: 'poll', to the same",
   handedOver: "wakeup: 'notify', to rabbitmqPublisher",
   confirmed: 'the same, to the confirm of a quorum queue',
 }
@@ -39,8 +43,28 @@ export function latencySuite(database: BenchDatabase): Suite {
       printLatencies(measured)
       const idle = await idleCpu(database, IDLE_SECONDS)
       console.log(`a relay without work takes ${(100 * idle).toFixed(2)} % of a core in its process`)
-      return targetsOf(measured, idle)
+      const byDefault = await latencyByDefault(
+        { waiters: txboxWaiters(databaseOn(database)), peers: peerWaiters(database) },
+        { rounds, seconds },
+        { firstP50: 3, firstP99: 20, steadyP50: 15, idle: 1 },
+      )
+      return [...targetsOf(measured, idle), ...byDefault]
     },
+  }
+}
+
+function databaseOn(database: BenchDatabase): MakeDatabase {
+  return async (schema, connections) => {
+    const [waiting, sending] = [database.pool({ max: connections }), database.pool({ max: 4 })]
+    await migrate(waiting, { schema })
+    return {
+      waiting: postgres({ db: waiting, schema }),
+      sending: postgres({ db: sending, schema }),
+      async close() {
+        await database.close(waiting)
+        await database.close(sending)
+      },
+    }
   }
 }
 

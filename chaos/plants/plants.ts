@@ -2,11 +2,12 @@ import type { CheckName } from '../check/violation.ts'
 import type { Engine } from '../database/engine.ts'
 import type { RelaySettings } from '../driver/relay-settings.ts'
 import type { FaultName } from '../faults/fault-names.ts'
+import { LOCAL_PLANTS } from './local-plants.ts'
 
 /** A textual change of a built file. `find` must occur exactly once; otherwise the plant fails with an error. */
 export interface Replacement {
   /** The package, and the name of the built file in whichever folder of `dist` it is. */
-  readonly package: 'relay' | 'outbox' | 'core' | 'sql' | 'postgres' | 'mysql'
+  readonly package: 'relay' | 'outbox' | 'consumer' | 'core' | 'sql' | 'postgres' | 'mysql'
   readonly file: string
   readonly find: string
   readonly replace: string
@@ -28,6 +29,8 @@ export interface Plant {
   readonly faults: readonly FaultName[]
   /** Settings of the relays that reveal the bug; other settings are drawn from the seed. */
   readonly settings?: Partial<RelaySettings>
+  /** How long each handler of a local consumer takes at least, in ms, so that messages wait for a handler. @default 0 */
+  readonly localWorkMs?: number
 }
 
 export const PLANTS: readonly Plant[] = [
@@ -273,4 +276,5 @@ where q.place = ? and q.due_at is null\`,
     checks: ['stuck key', 'queue effect'],
     faults: ['poison-consumer', 'late-commits', 'kill'],
   },
+  ...LOCAL_PLANTS,
 ]

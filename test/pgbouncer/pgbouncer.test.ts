@@ -7,8 +7,9 @@ import { migrate, postgres } from '@txbox/postgres'
 import { createQueue, queueSource } from '@txbox/queue'
 import { createRelay, publishEach } from '@txbox/relay'
 import type { Pool, PoolClient } from 'pg'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { useDatabaseUrl } from '../cli/use-database-url.ts'
+import { receivers, storeIn } from '../support/subjects/receivers.ts'
 import { until } from '../support/worlds/until.ts'
 import { PgbouncerUnderTest, type PoolMode } from './pgbouncer-under-test.ts'
 
@@ -244,6 +245,34 @@ test('transaction mode: a relay that cannot listen reports an error and polls, a
     () => 'the relay is woken',
   )
 })
+
+test.each(receivers)(
+  'U1 transaction mode: by default, no connection listens through PgBouncer; that is said once, and messages are found by polling: $name',
+  async (receiver) => {
+    const pgbouncer = await PgbouncerUnderTest.started(database.url, 'transaction', 6)
+    const pool = pgbouncer.pool()
+    await migrate(pool)
+    const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+    onTestFinished(() => warn.mockRestore())
+    const warned = (): string[] =>
+      warn.mock.calls.map(([text]) => String(text)).filter((text) => text.includes('goes through a pooler'))
+    const got = await receiver.start({ database: postgres({ db: pool }) })
+    await until(
+      async () => warned().length > 0,
+      () => 'the pooler is said',
+    )
+    for (const payload of [1, 2]) {
+      await storeIn(pool, receiver, payload)
+      await until(
+        async () => got.includes(payload),
+        () => `message ${payload} is found`,
+      )
+    }
+    expect(warned()).toHaveLength(1)
+    const { rows } = await database.sql("select from pg_stat_activity where query like 'listen %'")
+    expect(rows).toEqual([])
+  },
+)
 
 test('statement mode is refused, and nothing is written', async () => {
   const direct = await PgbouncerUnderTest.started(database.url, 'transaction', 2)

@@ -41,6 +41,7 @@ import { localParkedStatements } from '../../packages/postgres/src/local/local-p
 import { localStatements } from '../../packages/postgres/src/local/local-statements.ts'
 import { migrationStatements } from '../../packages/postgres/src/tables/migration-statements.ts'
 import { MIGRATIONS } from '../../packages/postgres/src/tables/migrations.gen.ts'
+import { notifyStatements } from '../../packages/postgres/src/notify/notify-statements.ts'
 import { outboxStatements } from '../../packages/postgres/src/outbox/outbox-statements.ts'
 import {
   ownTransactionStatements,
@@ -88,6 +89,7 @@ const databases: Record<string, (where: string) => Areas> = {
       'version-buffer': versionBufferStatements(schema),
       migration: migrationStatements(schema),
       listen: listenStatements,
+      notify: notifyStatements,
       session: sessionStatements,
       savepoint: savepointStatements,
       connection: connectionStatements,
@@ -279,7 +281,7 @@ describe.each(Object.keys(databases))('%s', (database) => {
       // A question about the server itself names no table of txbox.
       if (!/\b(from|into|update|join)\b/i.test(text)) continue
       if (
-        /\/(inspection\.|listen\.|migration\.|removal\.(readers|recorded)\.|outbox\.lock-keys\.|relay\.(on-)?server\.)/.test(
+        /\/(inspection\.|listen\.|notify\.|migration\.|removal\.(readers|recorded)\.|outbox\.lock-keys\.|relay\.(on-)?server\.)/.test(
           name,
         ) &&
         !text.includes('Else where')
@@ -296,7 +298,7 @@ describe.each(Object.keys(databases))('%s', (database) => {
 /** Words before a parenthesis in SQL that are not functions of the search path. */
 const SYNTAX = new Set(
   (
-    'all and any array as by cast check coalesce conflict copy distinct exists extract filter from greatest group having identity in ' +
+    'all and any array as by cast check coalesce conflict copy distinct else exists extract filter from greatest group having identity in ' +
     'join key lateral least limit materialized not nullif on or order over partition returning select set stdout then union using values ' +
     'when where with'
   ).split(' '),

@@ -8,7 +8,8 @@ import type { LocalHeldShard } from '../../packages/consumer/src/local/local-mem
 import { Member, QuietDatabase } from '../support/subjects/hub-members.ts'
 import { until } from '../support/worlds/until.ts'
 
-const SLOW = { min: 60_000, max: 60_000 }
+const RARELY = { min: 60_000, max: 60_000 }
+const SLOW = { listening: RARELY, polling: RARELY }
 
 function workOf(shards: readonly LocalShard[], consumer: string): readonly LocalWork[] {
   return shards
@@ -50,7 +51,7 @@ test('a consumer whose types cannot be registered, or whose tables are missing, 
 test('polls follow each other quickly while messages are handled, and slowly when there are none', async () => {
   const database = new QuietDatabase()
   const billing = await Member.joined(database.process(), 'billing', {
-    pollIntervalMs: { min: 10, max: 400 },
+    pollMs: { listening: { min: 10, max: 400 }, polling: { min: 10, max: 400 } },
   })
   await billing.holds(16)
   await pause(1500)
@@ -67,7 +68,7 @@ test('polls follow each other quickly while messages are handled, and slowly whe
 test('T3 the consumers of this process look at once when a transaction of this process has published', async () => {
   const database = new QuietDatabase()
   const [ports, others] = [database.process(), database.process()]
-  const billing = await Member.joined(ports, 'billing', { pollIntervalMs: SLOW })
+  const billing = await Member.joined(ports, 'billing', { pollMs: SLOW })
   await billing.holds(16)
   await pause(100)
   database.answer = async (shards) => workOf(shards, 'billing')
@@ -86,7 +87,7 @@ test('T3 the consumers of this process look at once when a transaction of this p
 test('a consumer that has just acquired a shard learns of the rows that are there already', async () => {
   const database = new QuietDatabase()
   database.answer = async (shards) => workOf(shards, 'billing')
-  const billing = await Member.joined(database.process(), 'billing', { pollIntervalMs: SLOW })
+  const billing = await Member.joined(database.process(), 'billing', { pollMs: SLOW })
   await until(
     async () => billing.finds.length === 16,
     () => '16 finds',
@@ -97,8 +98,8 @@ test('a consumer that has just acquired a shard learns of the rows that are ther
 test('a consumer looks at its own shards when it asks for it, and gets the error of its look', async () => {
   const database = new QuietDatabase()
   const ports = database.process()
-  const billing = await Member.joined(ports, 'billing', { pollIntervalMs: SLOW })
-  const mailer = await Member.joined(ports, 'mailer', { pollIntervalMs: SLOW })
+  const billing = await Member.joined(ports, 'billing', { pollMs: SLOW })
+  const mailer = await Member.joined(ports, 'mailer', { pollMs: SLOW })
   await billing.holds(16)
   await mailer.holds(16)
   await pause(100)

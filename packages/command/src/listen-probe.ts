@@ -26,7 +26,7 @@ export async function probeListen(ClientOfPg: typeof Client, url: string): Promi
     verdict: 'warning',
     found: `${found}: a pooler in between may break LISTEN`,
     advice:
-      "Let the relay poll (the default), or give a relay with wakeup: 'notify' a direct connection to the server.",
+      "Relays and consumers find messages by polling. To let them be notified, pass the server's own address as the option 'listen' of postgres().",
   })
   try {
     await Promise.all([listener.connect(), notifier.connect()])

@@ -64,8 +64,8 @@ function addRelay(program: Command, installation: Installation): void {
     .addOption(
       new Option(
         '--wakeup <how>',
-        "'notify' also polls when an outbox with notify: true stores messages; PostgreSQL only",
-      ).choices(['poll', 'notify']),
+        "'auto' also polls when a transaction notifies of messages, where it can listen; 'notify' must; 'poll' only polls (default: auto)",
+      ).choices(['auto', 'poll', 'notify']),
     )
     .option(
       '--lease-ms <ms>',
@@ -73,7 +73,11 @@ function addRelay(program: Command, installation: Installation): void {
       wholeNumber,
     )
     .option('--poll-min-ms <ms>', 'polling interval while there are messages (default: 20)', wholeNumber)
-    .option('--poll-max-ms <ms>', 'polling interval while there are no messages (default: 500)', wholeNumber)
+    .option(
+      '--poll-max-ms <ms>',
+      'polling interval while there are no messages (default: 500 while a connection listens, else 100)',
+      wholeNumber,
+    )
     .option('--owner <name>', 'the name of this relay in the table of leases')
     .option('--stop-timeout-ms <ms>', 'maximum time to finish what is in flight', wholeNumber, 10_000)
     .option(

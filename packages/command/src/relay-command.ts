@@ -21,7 +21,7 @@ interface RelayCommandOptions extends DatabaseOptions {
   readonly timeout?: number
   readonly batchSize?: number
   readonly batchBytes?: number
-  readonly wakeup?: 'poll' | 'notify'
+  readonly wakeup?: 'auto' | 'poll' | 'notify'
   readonly leaseMs?: number
   readonly pollMinMs?: number
   readonly pollMaxMs?: number
@@ -43,7 +43,7 @@ export async function relayCommand(options: RelayCommandOptions): Promise<void> 
   const connected = await connectDatabase(options, 'relay')
   const log = stderrLog(options.json === true)
   try {
-    const { pollMinMs: min = 20, pollMaxMs: max = Math.max(min, 500) } = options
+    const { pollMinMs: min, pollMaxMs: max } = options
     const relay = createRelay({
       database: connected.database,
       publisher,

@@ -31,7 +31,14 @@ export { LeaseKeeper } from './leases/lease-keeper.ts'
 export { LeaseGroup, type LeaseGroupEvents } from './leases/lease-group.ts'
 export { LOCAL_LEASES, RELAY_LEASES, type LeaseNames } from './leases/lease-names.ts'
 export { systemClock, trustFrom, type Clock, type Trust } from './leases/lease-trust.ts'
+export { notifyOption } from './options/notify-option.ts'
 export { PollPace } from './leases/poll-pace.ts'
+export {
+  PacedSleeper,
+  pollIntervalsOption,
+  type PollInterval,
+  type PollIntervals,
+} from './leases/poll-intervals.ts'
 export { SuspectCalm } from './leases/suspect-calm.ts'
 export { decodeHeaders, encodeMessages, shardOf, type SendingCall } from './sending/encode-messages.ts'
 export { EventListeners } from './events/event-listeners.ts'

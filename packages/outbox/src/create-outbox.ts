@@ -1,13 +1,19 @@
-import {
-  InvalidOptionError,
-  type Database,
-  type DeduplicationOptions,
-  type InTransaction,
-  type NewMessage,
-  type OneOrMore,
-  type StoredId,
+import type {
+  Database,
+  DeduplicationOptions,
+  InTransaction,
+  NewMessage,
+  OneOrMore,
+  StoredId,
 } from '@txbox/core'
-import { OptionChecker, SENDS_CONSUMER, createSender, portsOf, subscribersOption } from '@txbox/core/internal'
+import {
+  OptionChecker,
+  SENDS_CONSUMER,
+  createSender,
+  notifyOption,
+  portsOf,
+  subscribersOption,
+} from '@txbox/core/internal'
 import { refuseTooManyKeys } from './refuse-too-many-keys.ts'
 
 /** The messages that an outbox accepts. `Topics` maps each topic to the type of its payload. */
@@ -61,10 +67,20 @@ export interface OutboxOptions {
   /** The result of `postgres()` or `mysql()`. A `db` is not needed. */
   database: Database
   /**
-   * PostgreSQL only: notifies relays with `wakeup: 'notify'` when the transaction commits. NOTIFY takes a lock during
-   * COMMIT that all notifying transactions of the server share: at high rates, polling is faster. @default false
+   * Whether transactions on PostgreSQL notify the relays and local consumers that listen, so that they look for messages at once.
+   * NOTIFY takes a lock during COMMIT that all notifying transactions of the server share: at high rates, polling is faster.
+   *
+   * - `'auto'`: a transaction after a silence notifies, and of many only some: at most 20 transactions a second in this process, with
+   *   one statement more. Others are found by the next poll, which is soon while there are messages. Never notifies where that could
+   *   let the transaction fail: on a server with `max_prepared_transactions` above 0, in a transaction with a `lock_timeout`, while
+   *   the server's queue of notifications is half full, and without the privilege. Each reason is reported once as a process
+   *   warning with the code `TXBOX_NOT_NOTIFYING`.
+   * - `true`: every transaction notifies. PostgreSQL only.
+   * - `false`: none does.
+   *
+   * @default 'auto'; on MySQL and MariaDB, which cannot notify, this is `false`
    */
-  notify?: boolean
+  notify?: boolean | 'auto'
   /**
    * Locks the ordering key of each message until the transaction ends, before the message gets its number, so that the
    * messages of a key are published in the order of the commits, even if the aggregate is not changed or locked first.
@@ -137,14 +153,9 @@ export function createOutbox(options: OutboxOptions & Partial<SubscriptionOption
     'unrouted',
   )
   const ports = portsOf(where, options.database)
-  const notify = check.flag('notify', false)
+  const notify = notifyOption(check, options)
   const lockKeys = check.flag('lockKeys', false)
   const subscribers = subscribersOption(where, options)
-  if (notify && options.database.engine !== 'postgres') {
-    throw new InvalidOptionError(
-      `${where}: the option 'notify' requires PostgreSQL; on other databases, relays poll. Remove the option.`,
-    )
-  }
   const publish = createSender(where, {
     ports,
     call: { where: 'publish', consumer: SENDS_CONSUMER, topicOptional: subscribers !== undefined },

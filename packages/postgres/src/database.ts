@@ -14,7 +14,7 @@ import {
   type RootOf,
   type TransactionOf,
 } from '@txbox/core'
-import type { ConnectedPorts, DatabasePorts, Sleeper, TableStore } from '@txbox/core/ports'
+import type { ConnectedPorts, DatabasePorts, TableStore } from '@txbox/core/ports'
 import { OptionChecker } from '@txbox/core/internal'
 import { CHECKING, LEASE_TIMEOUT_MS, type RunStatement } from '@txbox/sql/stores'
 import {
@@ -36,13 +36,14 @@ import { deadLetterStore } from './operate/dead-letter-store.ts'
 import { errors } from './connection/errors.ts'
 import { garbageStore } from './operate/garbage-store.ts'
 import { removalStore } from './operate/removal-store.ts'
-import { DEFAULT_SCHEMA, channelOf, queueChannelOf, quoteSchema } from './connection/identifiers.ts'
+import { DEFAULT_SCHEMA, quoteSchema } from './connection/identifiers.ts'
 import { PostgresInboxStore } from './inbox/inbox-store.ts'
 import { inspectionStore } from './operate/inspection-store.ts'
 import { PostgresLeaseStore } from './relay/lease-store.ts'
 import { PostgresLocalStore } from './local/local-store.ts'
 import { PostgresSubscriptionStore } from './local/subscription-store.ts'
-import { NotificationListener } from './listen/notification-listener.ts'
+import { listeningPorts } from './listen/listening-ports.ts'
+import { Notifier } from './notify/notifier.ts'
 import { PostgresOutboxStore } from './outbox/outbox-store.ts'
 import { PostgresQueueSender } from './queue/queue-sender.ts'
 import { PostgresQueueStore } from './queue/queue-store.ts'
@@ -59,13 +60,16 @@ export interface PostgresOptions {
   /** The schema of txbox's tables, 1 to 63 bytes, case-sensitive. @default 'txbox' */
   schema?: string | undefined
   /**
-   * For a relay with `wakeup: 'notify'` if `db` hides its clients, as Kysely does: a connection string, or a function
-   * that returns a new connected `pg` client for each call. Not needed with a `pg.Pool`.
+   * Where relays, local consumers and receivers of a queue listen for new messages if `db` hides its clients, as Kysely does, or
+   * goes through a pooler: a connection string, or a function that returns a new connected `pg` client for each call. Not needed
+   * with a `pg.Pool` that connects to the server itself.
+   *
+   * @default a connection of `db`, where it can open one; else everything polls
    */
   listen?: string | (() => Promise<object>) | undefined
   /**
    * How often the listening connection is checked, in milliseconds, 100 ms to an hour. A connection whose server is
-   * gone may never report an error. Until the connection is detected as broken and replaced, the relay only polls. The
+   * gone may never report an error. Until the connection is detected as broken and replaced, messages are only found by polling. The
    * server must answer a check within the same time, and at most 5 s.
    *
    * @default 5_000
@@ -134,6 +138,7 @@ function detachedPorts(
   schema: string,
   resolver: Resolver,
 ): DatabasePorts & { prepare(session: Session): Promise<void> } {
+  const notifier = new Notifier()
   let checked = false
   /** Checks the revision of the tables before anything is written, once for each database object. */
   async function prepare(session: Session): Promise<void> {
@@ -157,9 +162,9 @@ function detachedPorts(
     isConflict: errors.isConflict,
     isLastingConflict: errors.isLastingConflict,
     inbox: new PostgresInboxStore(schema),
-    outbox: new PostgresOutboxStore(schema),
+    outbox: new PostgresOutboxStore(schema, notifier),
     versions: new PostgresVersionBufferStore(schema),
-    queueSender: new PostgresQueueSender(schema),
+    queueSender: new PostgresQueueSender(schema, notifier),
     rows: new PostgresRowStore(resolver, undefined),
   }
 }
@@ -207,15 +212,8 @@ function connectedPorts(
     local: ({ statementTimeoutMs }) => new PostgresLocalStore(schema, sourceOf(statementTimeoutMs)),
     subscriptions: () => new PostgresSubscriptionStore(schema, sourceOf(CHECK_TIMEOUT_MS)),
     garbage: () => garbageStore(schema, sourceOf(GARBAGE_TIMEOUT_MS)),
-    ...(connect !== undefined && {
-      listen: (sleeper: Sleeper) =>
-        new NotificationListener({ connect, channel: channelOf(schema), checkIntervalMs }, sleeper),
-      listenToQueue: (payload: string, sleeper: Sleeper) =>
-        new NotificationListener(
-          { connect, channel: queueChannelOf(schema), payload, checkIntervalMs },
-          sleeper,
-        ),
-    }),
+    ...(connect !== undefined &&
+      listeningPorts(schema, { connect, checkIntervalMs, hasOwnAddress: listen !== undefined })),
     leases({ statementTimeoutMs = LEASE_TIMEOUT_MS } = {}) {
       assertTwoConnections(root, db, 'Set max: 6.')
       return new PostgresLeaseStore(schema, sourceOf(statementTimeoutMs))

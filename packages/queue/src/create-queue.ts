@@ -1,11 +1,5 @@
-import {
-  InvalidOptionError,
-  hours,
-  type ConnectedDatabase,
-  type Database,
-  type TransactionHandle,
-} from '@txbox/core'
-import { OptionChecker, isConnected, portsOf } from '@txbox/core/internal'
+import { hours, type ConnectedDatabase, type Database, type TransactionHandle } from '@txbox/core'
+import { OptionChecker, isConnected, notifyOption, portsOf } from '@txbox/core/internal'
 import { MessageSender } from './message-sender.ts'
 import type { Queue, QueueOptions, SendingQueue } from './queue.ts'
 import { StoredQueue } from './stored-queue.ts'
@@ -61,12 +55,7 @@ export function createQueue(options: QueueOptions & { database: Database }): Sen
   )
   const ports = portsOf(where, options.database)
   const name = check.text('name', { max: 80 })
-  const notify = check.flag('notify', false)
-  if (notify && options.database.engine !== 'postgres') {
-    throw new InvalidOptionError(
-      `${where}: the option 'notify' requires PostgreSQL; on other databases, receivers poll. Remove the option.`,
-    )
-  }
+  const notify = notifyOption(check, options)
   const settings = {
     name,
     notify,

@@ -1,11 +1,11 @@
 import type { DeduplicationOptions } from '@txbox/core'
-import type { DatabasePorts } from '@txbox/core/ports'
+import type { DatabasePorts, Notify } from '@txbox/core/ports'
 import { createSender } from '@txbox/core/internal'
 import type { SendingQueue } from './queue.ts'
 
 export interface SenderSettings {
   readonly name: string
-  readonly notify: boolean
+  readonly notify: Notify
   readonly deduplication: DeduplicationOptions | undefined
 }
 

@@ -27,12 +27,20 @@ export interface QueueOptions {
    */
   deduplication?: DeduplicationOptions | undefined
   /**
-   * PostgreSQL only: `send` notifies receivers when the transaction commits, and `receive` with `waitMs` listens on a
-   * connection of its own while it waits. Set this option where messages are sent and where they are received. NOTIFY
-   * takes a lock during COMMIT that all notifying transactions of the server share: at high rates, polling is faster.
-   * @default false
+   * Whether `send` on PostgreSQL notifies receivers when the transaction commits, and whether consumers, and `receive` with
+   * `waitMs` while it waits, listen. NOTIFY takes a lock during COMMIT that all notifying transactions of the server share: at high
+   * rates, polling is faster.
+   *
+   * - `'auto'`: `send` notifies as an outbox does with `notify: 'auto'`: after a silence, at most 20 transactions a second in this
+   *   process, and never where that could let the transaction fail. All queues of a `database` listen on one connection, where they
+   *   can; through a pooler, and with a `db` that opens no connection for it, they poll. A connection that is refused, lost or silent
+   *   is reported once as a process warning with the code `TXBOX_QUEUE_NOT_LISTENING`, and is replaced.
+   * - `true`: every `send` notifies, and the queue listens on a connection of its own. Where it cannot listen, it polls.
+   * - `false`: nobody notifies or listens.
+   *
+   * @default 'auto'; on MySQL and MariaDB, which cannot notify, this is `false`
    */
-  notify?: boolean | undefined
+  notify?: boolean | 'auto' | undefined
 }
 
 /** A message to send. `key` is the message group: the messages of one key are received in order, one at a time. */

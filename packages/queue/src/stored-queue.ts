@@ -26,6 +26,8 @@ const RECEIVE_TIMEOUT_MS = 20_000
 /** The property of a queue that receives. The symbol is registered, so that another installed copy recognizes the queue. */
 export const storedQueueKey = Symbol.for('txbox.queue')
 const PURGE_ROWS = 1000
+/** The queues, or the databases of queues, whose connection to listen on has been reported as failed. */
+const reported = new WeakSet<object>()
 const MAX_VISIBILITY_MS = hours(12)
 
 interface StoredQueueSettings extends SenderSettings {
@@ -51,7 +53,6 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
    */
   readonly #extensions = new Map<number, GatheredReceipts>()
   #checked = false
-  #warned = false
 
   constructor(ports: ConnectedPorts, settings: StoredQueueSettings) {
     super(ports, settings)
@@ -62,9 +63,10 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
       receiveTimeoutMs: RECEIVE_TIMEOUT_MS,
     })
     this.deadLetters = deadLettersOf(ports, { queue: settings.name })
-    const listens = settings.notify && ports.listenToQueue !== undefined
+    const listens = settings.notify !== false && ports.listenToQueue !== undefined
+    const isDefault = settings.notify === 'auto'
     this.wakeUpCall = new WakeUpCall(
-      listens ? (sleeper) => ports.listenToQueue!(settings.name, sleeper) : undefined,
+      listens ? (sleeper) => ports.listenToQueue!(settings.name, sleeper, { isDefault }) : undefined,
       (error) => this.#notListening(error),
     )
   }
@@ -218,11 +220,14 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
    * the connection is replaced, it only polls.
    */
   #notListening(error: unknown): void {
-    if (this.#warned) return
-    this.#warned = true
+    // By default, all queues of a database listen on one connection.
+    const concerned = this.settings.notify === 'auto' ? this.#ports : this
+    if (reported.has(concerned)) return
+    reported.add(concerned)
+    const ofWhat = concerned === this ? `the queue '${oneLine(this.name)}'` : 'queues'
     process.emitWarning(
-      `The connection that listens for messages of the queue '${oneLine(this.name)}' has failed. It is replaced; until then, ` +
-        `receivers only poll: ${reasonOf(error)}`,
+      `The connection that listens for messages of ${ofWhat} has failed. It is replaced; until then, receivers only poll: ` +
+        reasonOf(error),
       { type: 'TxboxWarning', code: 'TXBOX_QUEUE_NOT_LISTENING' },
     )
   }

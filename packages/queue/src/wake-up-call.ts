@@ -20,7 +20,7 @@ export class WakeUpCall {
 
   /**
    * @param listen opens the listening connection; absent where the database cannot notify.
-   * @param failed called when the listening connection fails. It is replaced after a pause; until then, receivers only
+   * @param failed called when the listening connection fails while a receiver waits. It is replaced after a pause; until then, receivers only
    *   poll.
    */
   constructor(listen: ((sleeper: Sleeper) => WakeUps) | undefined, failed: (error: unknown) => void) {
@@ -47,7 +47,10 @@ export class WakeUpCall {
     clearTimeout(this.#closing)
     this.#open ??= this.#listen?.({
       woken: () => this.wake(),
-      failed: this.#failed,
+      failed: (error) => {
+        // Nobody misses a connection that only stays open for a receive that may follow.
+        if (this.#users > 0) this.#failed(error)
+      },
     })
   }
 

@@ -3,6 +3,7 @@ import type { WakeUps } from '@txbox/core/ports'
 import {
   Deadline,
   LeaseKeeper,
+  PacedSleeper,
   PollPace,
   RELAY_LEASES,
   pause,
@@ -59,7 +60,7 @@ export class RelayRun {
 
   constructor(settings: RelaySettings) {
     this.#settings = settings
-    this.#pace = new PollPace(settings.pollMs)
+    this.#pace = new PollPace(settings.pollMs.polling)
     const { leases, owner } = settings
     this.#keeper = new LeaseKeeper(leases, {
       owner,
@@ -89,7 +90,7 @@ export class RelayRun {
       retry: settings.retry,
       events: settings.events,
       limits: { messages: settings.batchSize, bytes: settings.batchBytes },
-      lookAfterMs: settings.pollMs.max,
+      lookAfterMs: settings.pollMs.listening.max,
       healAfterMs: settings.healAfterMs,
       signal: this.#force.signal,
     }
@@ -105,12 +106,10 @@ export class RelayRun {
   }
 
   async start(): Promise<void> {
-    const { ports, wakeup } = this.#settings
+    const { ports } = this.#settings
     await ports.checkSchema()
     this.#unuse = ports.useConnections?.('relay', RELAY_CONNECTIONS)
-    if (wakeup === 'notify') {
-      this.#wakeUps = ports.listen?.({ woken: () => this.#pace.news(), failed: this.#onError })
-    }
+    this.#wakeUps = this.#listen()
     this.#keeping = this.#keepLeases()
     this.#working = Promise.all([this.#poller.run(), this.#lanes.run()])
   }
@@ -152,10 +151,18 @@ export class RelayRun {
       lanes: this.#lanes,
       poller: this.#poller,
       empty: this.#empty,
-      pollMs: this.#settings.pollMs.min,
+      pollMs: this.#settings.pollMs.polling.min,
       signal: given === undefined ? signal : AbortSignal.any([signal, given]),
       onError: this.#onError,
     })
+  }
+
+  #listen(): WakeUps | undefined {
+    const { ports, wakeup, log, pollMs } = this.#settings
+    if (wakeup === 'poll') return undefined
+    const isDefault = wakeup === 'auto'
+    const report = isDefault ? (error: unknown): void => log.notListening(error) : this.#onError
+    return ports.listen?.(new PacedSleeper(this.#pace, pollMs, report), { isDefault })
   }
 
   #addShards(): LeaseGroup {

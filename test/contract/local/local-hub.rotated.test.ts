@@ -50,12 +50,14 @@ interface Joined {
 async function join(root: Root, consumer = 'billing', pollIntervalMs = { min: 5, max: 20 }): Promise<Joined> {
   const joined = { acquired: [], lost: [], found: [], failures: [] } as Omit<Joined, 'membership'>
   const membership = await joinLocalHub(connectedPortsOf('test', root.database), {
-    ...{ consumer, types: ['made', 'changed'], leaseMs: LEASE_MS, pollIntervalMs },
+    ...{ consumer, types: ['made', 'changed'], leaseMs: LEASE_MS },
+    ...{ pollMs: { listening: pollIntervalMs, polling: pollIntervalMs }, listens: false },
     listener: {
       acquired: (held) => void joined.acquired.push(held),
       lost: (_, reason) => void joined.lost.push(reason),
       found: (held) => void joined.found.push(held),
       failed: (error) => void joined.failures.push(error),
+      notListening: (error) => void joined.failures.push(error),
     },
   })
   onTestFinished(() => membership.leave(AbortSignal.timeout(2000)))

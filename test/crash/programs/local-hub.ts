@@ -21,12 +21,14 @@ const membership = await joinLocalHub(connectedPortsOf('test', database), {
   consumer: config.consumer,
   types: ['made'],
   leaseMs: config.leaseMs,
-  pollIntervalMs: { min: 5, max: 20 },
+  pollMs: { listening: { min: 5, max: 20 }, polling: { min: 5, max: 20 } },
+  listens: true,
   listener: {
     acquired: ({ shard, crashes }) => report(`acquired ${shard} after ${crashes} crashes`),
     lost: ({ shard }, reason) => report(`lost ${shard}: ${reason}`),
     found: ({ shard }) => report(`found ${shard}`),
     failed: (error) => report(`failed ${String(error)}`),
+    notListening: (error) => report(`not listening ${String(error)}`),
   },
 })
 report('started')

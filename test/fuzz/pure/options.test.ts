@@ -91,7 +91,7 @@ const makers: Record<string, readonly [(options: never) => unknown, Record<strin
         batchSize: number,
         batchBytes: number,
         pollIntervalMs: hostileRecord({ min: number, max: number }),
-        wakeup: fc.constantFrom('poll', 'notify'),
+        wakeup: fc.constantFrom('auto', 'poll', 'notify'),
         leaseMs: number,
         owner: hostileText(),
         retry,

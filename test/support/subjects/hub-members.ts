@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest'
-import type { ConnectedPorts, LocalShard, LocalStore, LocalWork } from '@txbox/core/ports'
+import type { ConnectedPorts, LocalShard, LocalStore, LocalWork, Sleeper } from '@txbox/core/ports'
 import { joinLocalHub } from '../../../packages/consumer/src/local/local-hub.ts'
 import type {
   LocalHeldShard,
@@ -20,6 +20,9 @@ export class QuietDatabase {
   answer: (shards: readonly LocalShard[]) => Promise<readonly LocalWork[]> = async () => []
   schema: Error | undefined
   usedConnections = 0
+  /** The hubs that listen. Without `canListen`, the database is one that cannot notify. */
+  canListen = false
+  readonly sleepers = new Set<Sleeper>()
 
   constructor() {
     this.leases.now = performance.now()
@@ -60,6 +63,12 @@ export class QuietDatabase {
         this.usedConnections += connections
         return () => (this.usedConnections -= connections)
       },
+      ...(this.canListen && {
+        listenToLocal: (sleeper: Sleeper) => {
+          this.sleepers.add(sleeper)
+          return { close: () => void this.sleepers.delete(sleeper) }
+        },
+      }),
     }
     return ports as ConnectedPorts
   }
@@ -71,6 +80,7 @@ export class Member implements LocalListener {
   readonly losses: string[] = []
   readonly finds: [held: LocalHeldShard, what: { waiting: boolean; due: boolean }][] = []
   readonly failures: unknown[] = []
+  readonly deafness: unknown[] = []
   #membership: LocalMembership | undefined
 
   static async joined(
@@ -80,7 +90,8 @@ export class Member implements LocalListener {
   ): Promise<Member> {
     const member = new Member()
     const membership = await joinLocalHub(ports, {
-      ...{ consumer, types: ['made'], listener: member, leaseMs: 3000, pollIntervalMs: { min: 5, max: 20 } },
+      ...{ consumer, types: ['made'], listener: member, leaseMs: 3000, listens: true },
+      pollMs: { listening: { min: 5, max: 20 }, polling: { min: 5, max: 20 } },
       ...options,
     })
     member.#membership = membership
@@ -108,6 +119,10 @@ export class Member implements LocalListener {
 
   failed(error: unknown): void {
     this.failures.push(error)
+  }
+
+  notListening(error: unknown): void {
+    this.deafness.push(error)
   }
 
   async holds(count: number): Promise<void> {

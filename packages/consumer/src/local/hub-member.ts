@@ -17,7 +17,8 @@ interface Hub {
 /** One local consumer in the hub. */
 export class HubMember implements LocalMembership {
   readonly consumer: string
-  readonly pollIntervalMs: LocalJoin['pollIntervalMs']
+  readonly pollMs: LocalJoin['pollMs']
+  readonly listens: boolean
   readonly group: LeaseGroup
   readonly #hub: Hub
   readonly #listener: LocalListener
@@ -28,10 +29,11 @@ export class HubMember implements LocalMembership {
   #leaving: Promise<void> | undefined
   #hasLeft = false
 
-  constructor(hub: Hub, { consumer, leaseMs, listener, pollIntervalMs }: LocalJoin) {
+  constructor(hub: Hub, { consumer, leaseMs, listener, listens, pollMs }: LocalJoin) {
     this.#hub = hub
     this.consumer = consumer
-    this.pollIntervalMs = pollIntervalMs
+    this.pollMs = pollMs
+    this.listens = listens
     this.#listener = listener
     this.group = hub.keeper.add({
       path: `${consumer}/`,
@@ -80,6 +82,10 @@ export class HubMember implements LocalMembership {
 
   failed(error: unknown): void {
     if (!this.#hasLeft) this.#listener.failed(error)
+  }
+
+  notListening(error: unknown): void {
+    if (!this.#hasLeft) this.#listener.notListening(error)
   }
 
   async #leave(signal: AbortSignal): Promise<void> {

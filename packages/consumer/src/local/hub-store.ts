@@ -18,13 +18,15 @@ import type {
  */
 export class HubStore implements LocalStore {
   readonly #store: LocalStore
-  #free: number
+  /** The maximum number of statements at the same time. */
+  connections: number
+  #running = 0
   /** The statements that wait, in their order. */
   readonly #waiting: (() => void)[] = []
 
   constructor(store: LocalStore, connections: number) {
     this.#store = store
-    this.#free = connections
+    this.connections = connections
   }
 
   get generation(): number {
@@ -101,13 +103,13 @@ export class HubStore implements LocalStore {
   }
 
   async #run<R>(statement: () => Promise<R>): Promise<R> {
-    if (this.#free > 0) this.#free--
+    if (this.#running < this.connections) this.#running++
     else await new Promise<void>((resolve) => this.#waiting.push(resolve))
     try {
       return await statement()
     } finally {
-      const next = this.#waiting.shift()
-      if (next === undefined) this.#free++
+      const next = this.#running > this.connections ? undefined : this.#waiting.shift()
+      if (next === undefined) this.#running--
       else next()
     }
   }

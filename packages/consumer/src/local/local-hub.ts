@@ -1,15 +1,18 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import { exponentialBackoff } from '@txbox/core'
-import type { ConnectedPorts, LocalStore } from '@txbox/core/ports'
+import type { ConnectedPorts, LocalStore, WakeUps } from '@txbox/core/ports'
 import {
   LOCAL_LEASES,
   LeaseKeeper,
+  PacedSleeper,
   PollPace,
   pause,
+  pollIntervalsOption,
   systemClock,
   unlessAborted,
   within,
+  type PollInterval,
 } from '@txbox/core/internal'
 import { HubMember } from './hub-member.ts'
 import { HubStore } from './hub-store.ts'
@@ -61,7 +64,10 @@ class LocalHub {
   readonly store: HubStore
   readonly #ports: ConnectedPorts
   readonly #onClose: () => void
-  readonly #pace = new PollPace({ min: 20, max: 500 })
+  readonly #pace = new PollPace({ min: 20, max: 100 })
+  readonly #sleeper: PacedSleeper
+  #wakeUps: WakeUps | undefined
+  #hasReported = false
   readonly #members = new Set<HubMember>()
   readonly #closing = new AbortController()
   /** Ends the pause between two rounds of the keeper. */
@@ -75,6 +81,9 @@ class LocalHub {
     this.#ports = ports
     this.#onClose = onClose
     this.store = new HubStore(store, CONNECTIONS - 1)
+    this.#sleeper = new PacedSleeper(this.#pace, pollIntervalsOption('', undefined), (error) =>
+      this.#notListening(error),
+    )
     this.#generation = store.generation
     this.keeper = new LeaseKeeper(ports.leases(), {
       owner: `${hostname()
@@ -94,6 +103,7 @@ class LocalHub {
     const member = new HubMember(this, join)
     this.#members.add(member)
     this.#setPace()
+    this.#setListening()
     this.#nextRound.abort()
     this.#unuse ??= this.#ports.useConnections?.('loops of local consumers', CONNECTIONS)
     this.#loops ??= Promise.all([this.#keepLeases(), this.#poll()])
@@ -131,6 +141,7 @@ class LocalHub {
     const isLast = this.#members.delete(member) && this.#members.size === 0
     if (isLast) this.#onClose()
     else this.#setPace()
+    this.#setListening()
     await untilShortlyAfter(signal, this.keeper.remove(member.group))
     if (isLast) await this.#close(signal)
   }
@@ -180,10 +191,31 @@ class LocalHub {
   }
 
   #setPace(): void {
-    const intervals = [...this.#members].map(({ pollIntervalMs }) => pollIntervalMs)
-    const min = Math.min(...intervals.map((interval) => interval.min))
-    const max = Math.min(...intervals.map((interval) => interval.max))
-    this.#pace.between({ min, max: Math.max(min, max) })
+    const all = [...this.#members].map(({ pollMs }) => pollMs)
+    this.#sleeper.between({
+      listening: shortest(all.map(({ listening }) => listening)),
+      polling: shortest(all.map(({ polling }) => polling)),
+    })
+  }
+
+  /** Listens as long as a member wants it. The connection is one of those of the loops. */
+  #setListening(): void {
+    const listens = [...this.#members].some((member) => member.listens)
+    if (listens === (this.#wakeUps !== undefined)) return
+    if (listens) this.#wakeUps = this.#ports.listenToLocal?.(this.#sleeper)
+    else {
+      this.#wakeUps?.close()
+      this.#wakeUps = undefined
+      this.#sleeper.stoppedListening()
+    }
+    this.store.connections = CONNECTIONS - (this.#wakeUps === undefined ? 1 : 2)
+  }
+
+  #notListening(error: unknown): void {
+    const [first] = this.#members
+    if (this.#hasReported || first === undefined) return
+    this.#hasReported = true
+    first.notListening(error)
   }
 
   #failed(error: unknown): void {
@@ -194,6 +226,11 @@ class LocalHub {
 /** Waits for work that never rejects, but not much longer than until the signal is aborted. */
 async function untilShortlyAfter(signal: AbortSignal, work: Promise<unknown>): Promise<void> {
   await unlessAborted(work, signal).catch(() => within(work, GRACE_MS, () => undefined))
+}
+
+function shortest(intervals: readonly PollInterval[]): PollInterval {
+  const min = Math.min(...intervals.map((interval) => interval.min))
+  return { min, max: Math.max(min, Math.min(...intervals.map((interval) => interval.max))) }
 }
 
 /** Names of consumers are visible ASCII: they contain no space. */

@@ -1,4 +1,5 @@
 import type { Lease, LocalStore } from '@txbox/core/ports'
+import type { PollIntervals } from '@txbox/core/internal'
 
 /** A shard of a local consumer whose lease this process holds. */
 export interface LocalHeldShard {
@@ -27,6 +28,8 @@ export interface LocalListener {
    */
   found(held: LocalHeldShard, what: { readonly waiting: boolean; readonly due: boolean }): void
   failed(error: unknown): void
+  /** The connection that listens for new messages is refused or lost: until it is replaced, they are found by polling. */
+  notListening(error: unknown): void
 }
 
 /** How a local consumer joins the hub of its process and pool. */
@@ -36,7 +39,9 @@ export interface LocalJoin {
   readonly types: readonly string[]
   readonly listener: LocalListener
   readonly leaseMs: number
-  readonly pollIntervalMs: { readonly min: number; readonly max: number }
+  readonly pollMs: PollIntervals
+  /** Whether the process listens for new messages, where it can. */
+  readonly listens: boolean
 }
 
 /** The place of one local consumer in the hub. */

@@ -1,5 +1,5 @@
 import { isTxboxError, type Delivery, type OpenSource, type Source } from '@txbox/core'
-import { oneLine } from '@txbox/core/internal'
+import { oneLine, reasonOf } from '@txbox/core/internal'
 import type { LocalSettings } from '../options/local-settings.ts'
 import { joinLocalHub } from './local-hub.ts'
 import type { LocalHeldShard, LocalJoin, LocalListener, LocalMembership } from './local-membership.ts'
@@ -39,7 +39,7 @@ export function localSource(settings: LocalSettings): LocalSource {
 /** What the source uses of the settings of its consumer. */
 type SourceSettings = Pick<
   LocalSettings,
-  'consumer' | 'batch' | 'retry' | 'handleTimeoutMs' | 'leaseMs' | 'pollMs'
+  'consumer' | 'batch' | 'retry' | 'handleTimeoutMs' | 'leaseMs' | 'pollMs' | 'listens'
 > & {
   readonly handlers: ReadonlyMap<string, unknown>
   readonly log: { readonly events: Pick<LocalSettings['log']['events'], 'emit'> }
@@ -74,9 +74,9 @@ export class OpenLocalSource implements OpenSource, LocalListener {
 
   /** Joins the hub, and lets messages be tried at once that waited for a handler which this consumer has. */
   async join(joinHub: (join: LocalJoin) => Promise<LocalMembership>): Promise<void> {
-    const { consumer, handlers, leaseMs, pollMs } = this.#settings
+    const { consumer, handlers, leaseMs, listens, pollMs } = this.#settings
     const types = [...handlers.keys()]
-    const membership = await joinHub({ consumer, types, leaseMs, pollIntervalMs: pollMs, listener: this })
+    const membership = await joinHub({ consumer, types, leaseMs, pollMs, listens, listener: this })
     this.#membership = membership
     for (const held of this.#early.splice(0)) this.acquired(held)
     try {
@@ -145,6 +145,12 @@ export class OpenLocalSource implements OpenSource, LocalListener {
       this.#failure = { error }
       this.#wake()
     } else this.#report(error)
+  }
+
+  notListening(error: unknown): void {
+    this.#how.warned?.(
+      `The local consumers of this process do not listen for new messages, and poll until they can: ${reasonOf(error)}`,
+    )
   }
 
   /** Takes turns, so that no shard waits for another one that always has messages. */

@@ -82,9 +82,23 @@ export interface AnyLocalConsumerOptions<Tx> {
    * The polling interval in milliseconds: `min` while there are messages, growing to `max` when idle; each 1 ms to 1 h, `max` at least `min`. The local
    * consumers of a process that share a `database` poll together, at the shortest interval of them.
    *
-   * @default { min: 20, max: 500 }, and `min` for `max` if that is more than 500
+   * @default { min: 20, max: 500 } while a connection listens, and { min: 20, max: 100 } while none does; `min` for `max` if that is
+   * more
    */
   pollIntervalMs?: { min?: number | undefined; max?: number | undefined } | undefined
+  /**
+   * How the consumer finds new messages before the next poll. The local consumers of a process that share a `database` listen on
+   * one connection, unless all of them have `'poll'`.
+   *
+   * - `'auto'`: on PostgreSQL, it listens, and polls at once when a transaction that notifies commits (see `notify` of
+   *   `createOutbox`). Where it cannot listen, it polls: on MySQL and MariaDB, through a pooler, and with a `db` that opens no
+   *   connection for it. A connection that is refused, lost or silent is reported once as a warning, and is replaced.
+   * - `'notify'`: the same, but a database that cannot listen is an `InvalidOptionError`.
+   * - `'poll'`: the consumer only polls.
+   *
+   * @default 'auto'
+   */
+  wakeup?: 'auto' | 'poll' | 'notify' | undefined
   /**
    * The isolation level of the handlers' transactions.
    *

@@ -18,7 +18,9 @@ import {
   loggerOption,
   nameOf,
   oneLine,
+  pollIntervalsOption,
   propertyOf,
+  type PollIntervals,
 } from '@txbox/core/internal'
 import { markedHandlerOf } from './at-least-once.ts'
 import { DEFAULT_CONCURRENCY } from './concurrency-shares.ts'
@@ -52,7 +54,9 @@ export interface LocalSettings {
   readonly retry: RetryPolicy
   readonly handleTimeoutMs: number
   readonly leaseMs: number
-  readonly pollMs: { readonly min: number; readonly max: number }
+  readonly pollMs: PollIntervals
+  /** Whether the process listens for new messages, where it can. */
+  readonly listens: boolean
   readonly isolation: IsolationLevel | undefined
   readonly log: ConsumerLog
   readonly signal: AbortSignal | undefined
@@ -62,7 +66,7 @@ export interface LocalSettings {
 export function checkLocalOptions(options: object): LocalSettings {
   const check = new OptionChecker(WHERE, options).known(
     ...['database', 'consumer', 'handlers', 'concurrency', 'batch', 'order', 'retry', 'handleTimeoutMs'],
-    ...['leaseMs', 'pollIntervalMs', 'isolationLevel', 'logger', 'signal'],
+    ...['leaseMs', 'pollIntervalMs', 'wakeup', 'isolationLevel', 'logger', 'signal'],
   )
   const database = propertyOf(options, 'database')
   const ports = connectedPortsOf(WHERE, database)
@@ -82,7 +86,8 @@ export function checkLocalOptions(options: object): LocalSettings {
     retry: retryOption(check, propertyOf(options, 'retry')),
     handleTimeoutMs: check.milliseconds('handleTimeoutMs', { min: 100, max: hours(24), default: 60_000 }),
     leaseMs: check.milliseconds('leaseMs', { min: 500, max: 600_000, default: 10_000 }),
-    pollMs: pollOption(propertyOf(options, 'pollIntervalMs')),
+    pollMs: pollIntervalsOption(WHERE, propertyOf(options, 'pollIntervalMs')),
+    listens: wakeupOption(check, ports) !== 'poll',
     isolation: isolationOption(check, options, database),
     log: consumerLog(consumer, loggerOption(check, propertyOf(options, 'logger') as never)),
     signal: check.signal('signal'),
@@ -187,11 +192,13 @@ function retryOption(check: OptionChecker, retry: unknown): RetryPolicy {
   return retry as RetryPolicy
 }
 
-function pollOption(interval: unknown): LocalSettings['pollMs'] {
-  const check = new OptionChecker(`${WHERE}: pollIntervalMs`, interval ?? {}).known('min', 'max')
-  const min = check.milliseconds('min', { min: 1, max: hours(1), default: 20 })
-  const max = check.milliseconds('max', { min, max: hours(1), default: Math.max(min, 500) })
-  return { min, max }
+function wakeupOption(check: OptionChecker, ports: ConnectedPorts): 'auto' | 'poll' | 'notify' {
+  const wakeup = check.oneOf('wakeup', ['auto', 'poll', 'notify'], 'auto')
+  if (wakeup !== 'notify' || ports.listenToLocal !== undefined) return wakeup
+  throw new InvalidOptionError(
+    `${WHERE}: wakeup: 'notify' requires PostgreSQL and a connection to listen on: pass postgres() a pg.Pool as 'db', or the option ` +
+      "'listen'.",
+  )
 }
 
 /** At REPEATABLE READ, a lock that finds no row blocks others from the gap for as long as a handler runs (MySQL, MariaDB). */

@@ -23,9 +23,9 @@ export class PollPace {
   #lookedAt = -Infinity
   #newsAt = -Infinity
   #stopped = false
-  /** Messages that were published in about the last second; a message counts less the longer ago it was published. */
-  #rate = 0
-  #ratedAt = performance.now()
+  readonly #messages = new RecentCount()
+  /** Notifications are counted too: they may be about messages that another process takes. */
+  readonly #notifications = new RecentCount()
 
   constructor({ min, max }: { readonly min: number; readonly max: number }) {
     this.#min = min
@@ -43,7 +43,7 @@ export class PollPace {
   /** Must be called when messages have been published: more may come soon. */
   moved(count: number): void {
     this.#ms = this.#min
-    this.#rate = this.#rateAt(performance.now()) + count
+    this.#messages.add(count)
   }
 
   /** Must be called when a poll failed: the next poll follows after the shortest wait. */
@@ -59,6 +59,7 @@ export class PollPace {
   /** Must be called when the database notifies of new messages. */
   news(): void {
     this.#newsAt = performance.now()
+    this.#notifications.add(1)
     this.wake()
   }
 
@@ -97,14 +98,25 @@ export class PollPace {
   }
 
   #gatherMs(): number {
-    const rate = this.#rateAt(performance.now())
+    const rate = Math.max(this.#messages.now, this.#notifications.now)
     if (rate > GATHER.atRate) return (GATHER.ms * GATHER.atRate) / rate
     return GATHER.ms * Math.max(0, (rate - GATHER.fromRate) / (GATHER.atRate - GATHER.fromRate))
   }
+}
 
-  #rateAt(now: number): number {
-    const rate = this.#rate * Math.exp((this.#ratedAt - now) / 1000)
-    this.#ratedAt = now
-    return (this.#rate = rate)
+/** Counts what has happened in about the last second. What has happened counts less the longer ago that was. */
+class RecentCount {
+  #count = 0
+  #countedAt = performance.now()
+
+  get now(): number {
+    const now = performance.now()
+    this.#count *= Math.exp((this.#countedAt - now) / 1000)
+    this.#countedAt = now
+    return this.#count
+  }
+
+  add(count: number): void {
+    this.#count = this.now + count
   }
 }

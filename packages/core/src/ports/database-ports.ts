@@ -118,9 +118,15 @@ export interface ConnectedPorts extends DatabasePorts {
   removals(): SubscriptionRemovalStore
   garbage(): GarbageStore
   inspection(): InspectionStore
-  /** Listens for new messages. Absent when the database cannot notify, or has no connection to listen on. */
-  listen?(sleeper: Sleeper): WakeUps
-  listenToQueue?(queue: string, sleeper: Sleeper): WakeUps
+  /**
+   * Listens for new messages of relays. Absent when the database cannot notify, or has no connection to listen on. With `isDefault`,
+   * nobody has asked for it: a connection through a pooler then does not listen.
+   */
+  listen?(sleeper: Sleeper, how?: { readonly isDefault: boolean }): WakeUps
+  /** Listens for new messages of a queue. With `isDefault`, like `listenToLocal`, and on the same connection. */
+  listenToQueue?(queue: string, sleeper: Sleeper, how?: { readonly isDefault: boolean }): WakeUps
+  /** Listens for new messages of all local consumers, on one connection of this process, which does not listen through a pooler. */
+  listenToLocal?(sleeper: Sleeper): WakeUps
   /**
    * Returns a lease store with its own connection; the caller must `close` the store. A statement without an answer within
    * `statementTimeoutMs` counts as failed. @default 5000

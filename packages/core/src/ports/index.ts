@@ -81,4 +81,4 @@ export type {
   VersionChain,
   WaitingChange,
 } from './version-buffer-store.ts'
-export type { Sleeper, WakeUps } from './wake-ups.ts'
+export type { Notify, Sleeper, WakeUps } from './wake-ups.ts'

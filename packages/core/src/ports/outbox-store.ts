@@ -1,4 +1,5 @@
 import type { Session } from './session.ts'
+import type { Notify } from './wake-ups.ts'
 
 /** An outbox message in the form in which the table stores it: checked and encoded. */
 export interface EncodedMessage {
@@ -25,8 +26,8 @@ export interface MessageToStore extends EncodedMessage {
  * The outbox table, as producers see it. Rows are inserted and deleted, never updated.
  *
  * `append` stores all messages in the caller's transaction: messages without `deliverAt` by one statement, numbered in
- * the order given, and messages with `deliverAt` by another. With `notify`, listening relays are notified when the
- * transaction commits.
+ * the order given, and messages with `deliverAt` by another. With `notify`, listening relays and local consumers are notified when
+ * the transaction commits.
  *
  * With `lockKeys`, a lock on each ordering key is taken before the first message gets its number, and is held until the
  * transaction ends, so that the numbers of a key are in the order of the commits. The keys of one call are locked in
@@ -47,7 +48,7 @@ export interface OutboxStore {
     session: Session,
     messages: readonly MessageToStore[],
     options?: {
-      readonly notify?: boolean
+      readonly notify?: Notify | undefined
       readonly lockKeys?: boolean
       readonly subscribers?: Subscribers | undefined
     },

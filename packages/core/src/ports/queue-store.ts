@@ -1,5 +1,6 @@
 import type { MessageToStore, EncodedMessage } from './outbox-store.ts'
 import type { Session } from './session.ts'
+import type { Notify } from './wake-ups.ts'
 
 /** Identifies a received message and the receive that it belongs to. */
 export interface QueueReceipt {
@@ -136,6 +137,6 @@ export interface QueueSender {
   send(
     session: Session,
     messages: readonly MessageToStore[],
-    options?: { readonly notify?: boolean },
+    options?: { readonly notify?: Notify | undefined },
   ): Promise<void>
 }

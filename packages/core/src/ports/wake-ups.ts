@@ -8,8 +8,14 @@ export interface WakeUps {
 
 /** Receives notifications about new messages. */
 export interface Sleeper {
-  /** There may be new messages. Called often, also after a lost connection was replaced. */
+  /** There may be new messages. Called often, also when listening begins, and after a lost connection was replaced. */
   readonly woken: () => void
-  /** The connection failed. Another connection is opened after a pause. */
+  /** There is no listening connection. Another connection is opened after a pause. */
   readonly failed: (error: unknown) => void
 }
+
+/**
+ * Whether a transaction notifies those who listen when it commits. `'auto'`: a bounded number of transactions a second, and none
+ * that the notification could let fail.
+ */
+export type Notify = boolean | 'auto'

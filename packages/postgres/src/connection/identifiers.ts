@@ -78,6 +78,11 @@ export function channelOf(schema: string): string {
   return `txbox_outbox_${crc32(schema).toString(16)}`
 }
 
+/** Returns the name of the channel of all local consumers. */
+export function localChannelOf(schema: string): string {
+  return `txbox_local_${crc32(schema).toString(16)}`
+}
+
 /** Returns the name of the channel of all stored queues; the payload of a notification is the queue's name. */
 export function queueChannelOf(schema: string): string {
   return `txbox_queue_${crc32(schema).toString(16)}`

@@ -1,8 +1,14 @@
-/* Only PostgreSQL can wake a relay, with NOTIFY. */
-import { listeningOn, type RootAdapter } from '@txbox/sql/transactions'
-import type { ConnectListening } from './notification-listener.ts'
+/* Only PostgreSQL can wake those who wait for messages, with NOTIFY. */
+import {
+  listeningOn,
+  type ListeningConnection,
+  type ListeningEvents,
+  type RootAdapter,
+} from '@txbox/sql/transactions'
 
 const CONNECT_TIMEOUT_MS = 5000
+
+export type ConnectListening = (on: ListeningEvents) => Promise<ListeningConnection>
 
 /**
  * Returns a function that opens a connection for LISTEN, either from `listen`, which is a connection string or a

@@ -97,6 +97,16 @@ export async function serverFindings(run: Run, sql: Statements): Promise<readonl
         advice: 'Turn it on: without autovacuum, the tables of a queue become slower and slower.',
       },
     ),
+    judged(
+      'notify',
+      `max_prepared_transactions is ${text('prepared')}`,
+      text('prepared') !== '0' && {
+        verdict: 'warning',
+        advice:
+          'By default, transactions do not notify of new messages, which are found by polling: PREPARE TRANSACTION refuses a ' +
+          'transaction that notifies. Set it to 0 if nobody prepares transactions, or set notify: true where nobody does.',
+      },
+    ),
   ]
 }
 

@@ -134,9 +134,6 @@ from (select number from pg_catalog.unnest($1::bigint[]) as wanted (number) orde
     knownTypes: `
 select distinct s.type from ${schema}.subscriptions as s order by s.type limit $1`,
 
-    /** Notifies when the transaction commits; PostgreSQL merges the notifications of a transaction. */
-    notify: 'select pg_catalog.pg_notify($1, $2)',
-
     /**
      * Stores scheduled messages as parked messages until they are due ($10, in milliseconds). They are not part of the
      * order of a key.

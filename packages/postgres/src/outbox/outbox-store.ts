@@ -3,28 +3,29 @@
  * transaction.
  */
 import type { Session } from '@txbox/core'
-import type { MessageToStore, OutboxStore, Subscribers } from '@txbox/core/ports'
+import type { MessageToStore, Notify, OutboxStore, Subscribers } from '@txbox/core/ports'
 import { storedValues } from '@txbox/sql/stores'
 import { outboxStatements } from './outbox-statements.ts'
 import { LISTED_TYPES, givenConsumers, keyLocksOf, unroutedError } from '@txbox/core/internal'
 import { columns } from '../connection/columns.ts'
-import { channelOf } from '../connection/identifiers.ts'
+import { channelOf, localChannelOf } from '../connection/identifiers.ts'
 import { execute } from '../connection/session.ts'
+import type { Notification, Notifier } from '../notify/notifier.ts'
 
 const STORING = 'storing messages in the outbox'
 
 export class PostgresOutboxStore implements OutboxStore {
   readonly #sql: ReturnType<typeof outboxStatements>
-  readonly #channel: string
+  readonly #notifier: Notifier
   /**
    * The quoted schema. It is part of the number of an advisory lock, because advisory locks belong to the whole
    * database.
    */
   readonly #schema: string
 
-  constructor(schema: string) {
+  constructor(schema: string, notifier: Notifier) {
     this.#sql = outboxStatements(schema)
-    this.#channel = channelOf(schema)
+    this.#notifier = notifier
     this.#schema = schema
   }
 
@@ -32,20 +33,34 @@ export class PostgresOutboxStore implements OutboxStore {
     session: Session,
     messages: readonly MessageToStore[],
     options?: {
-      readonly notify?: boolean
+      readonly notify?: Notify | undefined
       readonly lockKeys?: boolean
       readonly subscribers?: Subscribers | undefined
     },
   ): Promise<void> {
-    const { subscribers } = options ?? {}
+    const { subscribers, notify = false } = options ?? {}
     if (subscribers !== undefined)
       await this.#appendSubscribed(session, messages, subscribers, options?.lockKeys === true)
     else await this.#append(session, messages, options?.lockKeys === true)
-    // Relays look at messages with a topic only.
-    const isForRelays = subscribers === undefined || messages.some(({ topic }) => topic !== undefined)
-    if (options?.notify === true && isForRelays) {
-      await execute(session, STORING, this.#sql.notify, [this.#channel, ''])
+    if (notify !== false) {
+      await this.#notifier.notify(session, this.#notifications(messages, subscribers), notify)
     }
+  }
+
+  /** Nobody is woken for scheduled messages: they are not due. */
+  #notifications(
+    messages: readonly MessageToStore[],
+    subscribers: Subscribers | undefined,
+  ): readonly Notification[] {
+    const due = messages.filter(({ deliverAt }) => deliverAt === undefined)
+    const isForRelays = due.some(({ topic }) => topic !== undefined)
+    const isForConsumers =
+      subscribers !== undefined &&
+      due.some(({ type }) => subscribers.registered || givenConsumers(subscribers, type).length > 0)
+    return [
+      ...(isForRelays ? [channelOf(this.#schema)] : []),
+      ...(isForConsumers ? [localChannelOf(this.#schema)] : []),
+    ].map((channel) => ({ channel, payload: '' }))
   }
 
   async #append(session: Session, messages: readonly MessageToStore[], lockKeys: boolean): Promise<void> {

@@ -57,11 +57,6 @@ select ${MESSAGE_COLUMNS}, pg_catalog.to_timestamp(given.at_ms / 1000::double pr
   pg_catalog.to_timestamp(greatest(given.at_ms, 1) / 1000::double precision)
 from ${messageArrays(', pg_catalog.unnest($10::double precision[])')} as given (${MESSAGE_COLUMNS}, at_ms)`,
 
-    /**
-     * Notifies when the transaction commits; PostgreSQL merges the notifications of a transaction for the same queue.
-     */
-    notify: 'select pg_catalog.pg_notify($1, $2)',
-
     /** Marks a message as handled, so that a receiver releases its key. Has no RETURNING, which is faster. */
     settle: `
 update ${queue}

@@ -15,6 +15,8 @@ const OUTAGE = 'unavailable'
 export interface RelayLog {
   readonly events: EventListeners<RelayEvents>
   started(): void
+  /** Reports the first failure of a connection to listen on that nobody has asked for. */
+  notListening(error: unknown): void
   /** Writes the counts of repeated lines, and, unless the relay only drained, that the relay has stopped. */
   stopped(): void
 }
@@ -22,6 +24,7 @@ export interface RelayLog {
 /** Turns events into log lines. The lines contain neither payloads nor the properties of foreign error objects. */
 export function relayLog(owner: string, logger: Logger | false | undefined): RelayLog {
   let outageSince: number | undefined
+  let hasReported = false
   const logged = loggedEvents<RelayEvents>(logger, {
     ...lines,
     unavailable(event) {
@@ -42,6 +45,13 @@ export function relayLog(owner: string, logger: Logger | false | undefined): Rel
   return {
     events: logged.events,
     started: () => logged.started(`The relay ${oneLine(owner)} has started.`, { owner }),
+    notListening(error) {
+      if (hasReported) return
+      hasReported = true
+      const reason = reasonOf(error)
+      const text = `The relay does not listen for new messages, and polls until it can: ${sentence(reason)}`
+      logged.write({ level: 'warn', object: { event: 'not-listening', error: reason }, text, failure: true })
+    },
     stopped: () => logged.stopped(`The relay ${oneLine(owner)} has stopped.`, { owner }),
   }
 }

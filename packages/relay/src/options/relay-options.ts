@@ -7,7 +7,9 @@ import {
   connectedPortsOf,
   loggerOption,
   nameOf,
+  pollIntervalsOption,
   type EventListeners,
+  type PollIntervals,
 } from '@txbox/core/internal'
 import { relayLog, type RelayLog } from './relay-log.ts'
 import type { RelayEvents, RelayOptions } from './relay.ts'
@@ -20,18 +22,19 @@ const HEAL_AFTER_MS = 60_000
 export interface RelaySettings {
   readonly ports: ConnectedPorts
   readonly leases: LeaseStore
-  readonly wakeup: 'poll' | 'notify'
+  readonly wakeup: 'auto' | 'poll' | 'notify'
   readonly publisher: Publisher
   readonly publishTimeoutMs: number
   readonly batchSize: number
   readonly batchBytes: number
-  readonly pollMs: { readonly min: number; readonly max: number }
+  readonly pollMs: PollIntervals
   readonly leaseMs: number
   /** No option of users: tests have no minute to wait. */
   readonly healAfterMs: number
   readonly owner: string
   readonly retry: RetryPolicy
   readonly events: EventListeners<RelayEvents>
+  readonly log: Pick<RelayLog, 'notListening'>
 }
 
 /** @throws {InvalidOptionError} for a missing, unknown or wrong option. */
@@ -46,10 +49,8 @@ export function checkRelayOptions(options: RelayOptions): {
     ...['wakeup', 'leaseMs', 'owner', 'retry'],
     ...['logger', 'signal'],
   )
-  const wakeup = check.oneOf('wakeup', ['poll', 'notify'], 'poll')
-  const poll = new OptionChecker(`${where}: pollIntervalMs`, options.pollIntervalMs ?? {}).known('min', 'max')
-  const minMs = poll.milliseconds('min', { min: 1, max: hours(1), default: 20 })
-  const maxMs = poll.milliseconds('max', { min: minMs, max: hours(1), default: Math.max(minMs, 500) })
+  const wakeup = check.oneOf('wakeup', ['auto', 'poll', 'notify'], 'auto')
+  const pollMs = pollIntervalsOption(where, options.pollIntervalMs)
   const ports = connectedPortsOf(where, options.database)
   if (wakeup === 'notify' && ports.listen === undefined) {
     throw new InvalidOptionError(
@@ -72,12 +73,13 @@ export function checkRelayOptions(options: RelayOptions): {
       publishTimeoutMs: check.milliseconds('publishTimeoutMs', { min: 10, max: hours(1), default: 60_000 }),
       batchSize: check.integer('batchSize', { min: 1, max: 10_000, default: 1000 }),
       batchBytes: check.integer('batchBytes', { min: 1024, max: 256 * MIB, default: 4 * MIB }),
-      pollMs: { min: minMs, max: maxMs },
+      pollMs,
       leaseMs: check.milliseconds('leaseMs', { min: 500, max: 600_000, default: 10_000 }),
       healAfterMs: HEAL_AFTER_MS,
       owner,
       retry: checkRetry(check, options.retry),
       events: log.events,
+      log,
     },
     signal: check.signal('signal'),
   }

@@ -42,16 +42,24 @@ export interface RelayOptions {
   /**
    * The polling interval in milliseconds: `min` while there are messages, growing to `max` when idle; each 1 ms to 1 h.
    *
-   * @default { min: 20, max: 500 }
+   * @default { min: 20, max: 500 } while a connection listens, and { min: 20, max: 100 } while none does; `min` for `max` if that is
+   * more
    */
-  pollIntervalMs?: { min: number; max: number } | undefined
+  pollIntervalMs?: { min?: number | undefined; max?: number | undefined } | undefined
   /**
-   * `'notify'`: the relay also polls as soon as a transaction of an outbox with `notify: true` commits. PostgreSQL
-   * only; uses a separate connection. While this connection is broken, the relay still polls at intervals.
+   * How the relay finds new messages before its next poll.
    *
-   * @default 'poll'
+   * - `'auto'`: on PostgreSQL, it listens on a separate connection, and polls at once when a transaction that notifies commits (see
+   *   `notify` of `createOutbox`). Where it cannot listen, it polls: on MySQL and MariaDB, through a pooler, and with a `db` that
+   *   opens no connection for it. A connection that is refused, lost or silent is reported once, as a line of the log or a process
+   *   warning, and is replaced.
+   * - `'notify'`: the same, but a database that cannot listen is an `InvalidOptionError`, a connection through a pooler is tried, and
+   *   each failure is an event `error`.
+   * - `'poll'`: the relay only polls.
+   *
+   * @default 'auto'
    */
-  wakeup?: 'poll' | 'notify' | undefined
+  wakeup?: 'auto' | 'poll' | 'notify' | undefined
   /**
    * The duration of a lease, by the database's clock: the shards of a relay that dies wait this long. 500 ms to 10 min.
    *

@@ -34,7 +34,14 @@ export type {
   SqlResult,
   TransactionState,
 } from './adapters.ts'
-export type { ListeningConnection, Opening, OwnConnection, Statement, RootAdapter } from './root-adapter.ts'
+export type {
+  ListeningConnection,
+  ListeningEvents,
+  Opening,
+  OwnConnection,
+  Statement,
+  RootAdapter,
+} from './root-adapter.ts'
 export { useConnections } from './pool-use.ts'
 export { startOnPool, withinPool } from './pool-waits.ts'
 export { Resolver, connectionIdentity, resolverOption } from './resolver/resolver.ts'

@@ -25,6 +25,14 @@ export interface OwnConnection {
 export interface ListeningConnection {
   readonly query: (text: string) => Promise<unknown>
   readonly close: () => void
+  /** The process id of the server's session, as the other end has told it. A pooler tells another one. */
+  readonly processId?: unknown
+}
+
+/** What happens on a connection for LISTEN. */
+export interface ListeningEvents {
+  readonly notified: (payload: unknown, channel: unknown) => void
+  readonly ended: (error: unknown) => void
 }
 
 /** Without a level, the server's default applies. */
@@ -87,14 +95,10 @@ export interface RootAdapter<R = unknown> {
    */
   connectApart?(root: R, timeoutMs: number): Promise<OwnConnection>
   /**
-   * Opens a connection outside the pool for LISTEN. `notified` is called with the payload of each notification, and `ended`
-   * when the connection has failed. Absent if the library cannot open such a connection.
+   * Opens a connection outside the pool for LISTEN. `notified` is called for each notification, and `ended` when the connection
+   * has failed. Absent if the library cannot open such a connection.
    */
-  connectListening?(
-    root: R,
-    timeoutMs: number,
-    on: { readonly notified: (payload: unknown) => void; readonly ended: (error: unknown) => void },
-  ): Promise<ListeningConnection>
+  connectListening?(root: R, timeoutMs: number, on: ListeningEvents): Promise<ListeningConnection>
   /**
    * Runs one transaction: COMMIT when `work` returns, ROLLBACK when it throws. A COMMIT that the server answers with a
    * rollback throws. If `opening` is present, BEGIN has not been sent, and `opening` must be used before any other

@@ -28,7 +28,7 @@ export class Ambient {
     }
   }
 
-  /** Runs work whose calls find no transaction, whoever has started it. */
+  /** Runs work whose calls find no transaction, also if it is started inside one. */
   outside<R>(work: () => R): R {
     return this.#storage.run(undefined, work)
   }

@@ -1,7 +1,13 @@
 import { TransactionAbortedError } from '@txbox/core'
 import { propertyOf } from '@txbox/core/internal'
 import type { SqlResult } from '../adapters.ts'
-import type { ListeningConnection, OwnConnection, RootAdapter, Statement } from '../root-adapter.ts'
+import type {
+  ListeningConnection,
+  ListeningEvents,
+  OwnConnection,
+  RootAdapter,
+  Statement,
+} from '../root-adapter.ts'
 import { cancelAfterMs } from '../deadline.ts'
 import { isStale } from './stale-connection.ts'
 import { discardDeadIdle } from './idle-connections.ts'
@@ -214,20 +220,20 @@ function apart(pool: PgPool, timeoutMs: number): object {
 }
 
 /** Turns a connected `pg` client into a connection for LISTEN. */
-export function listeningOn(
-  client: object,
-  on: { readonly notified: (payload: unknown) => void; readonly ended: (error: unknown) => void },
-): ListeningConnection {
+export function listeningOn(client: object, on: ListeningEvents): ListeningConnection {
   const connected = client as PgClient & {
     on(event: string, listener: (value: unknown) => void): unknown
     end(): Promise<void>
   }
-  connected.on('notification', (notification) => on.notified(propertyOf(notification, 'payload')))
+  connected.on('notification', (notification) =>
+    on.notified(propertyOf(notification, 'payload'), propertyOf(notification, 'channel')),
+  )
   connected.on('error', on.ended)
   connected.on('end', () => on.ended(new Error('The listening connection was closed.')))
   return {
     query: (text) => connected.query(text),
     close: () => void connected.end().catch(() => undefined),
+    processId: propertyOf(connected, 'processID'),
   }
 }
 

@@ -6,7 +6,14 @@ import {
 } from '@txbox/core'
 import { nameOf, unanswered, within } from '@txbox/core/internal'
 import type { Awaitable, Resolved, SqlResult } from '../adapters.ts'
-import type { Isolation, ListeningConnection, Opening, OwnConnection, RootAdapter } from '../root-adapter.ts'
+import type {
+  Isolation,
+  ListeningConnection,
+  ListeningEvents,
+  Opening,
+  OwnConnection,
+  RootAdapter,
+} from '../root-adapter.ts'
 import { hiddenStatements } from '../drivers/hidden-statements.ts'
 import { isSilent, suspectConnections } from '../drivers/suspect-connections.ts'
 
@@ -22,8 +29,6 @@ interface Pool {
   readonly adapter: RootAdapter
   readonly pool: unknown
 }
-
-type Listener = Parameters<NonNullable<RootAdapter['connectListening']>>[2]
 
 /**
  * Adapts the root of a library. The library opens the transactions. Everything else runs on the driver's pool under the
@@ -113,7 +118,7 @@ export class LibraryRoot implements RootAdapter {
     }
   }
 
-  async #listen(timeoutMs: number, on: Listener): Promise<ListeningConnection> {
+  async #listen(timeoutMs: number, on: ListeningEvents): Promise<ListeningConnection> {
     const found = await this.#pool()
     if (found?.adapter.connectListening === undefined) {
       throw new InvalidOptionError(

@@ -1,1 +1,0 @@
-select pg_catalog.pg_notify($1, $2)
