@@ -17,6 +17,8 @@ const ATTEMPTS = 5
 /** How long after its time limit a handler counts as frozen. */
 const FROZEN_AFTER_MS = 1000
 
+const SKIPPED: WorkResult = { outcome: 'skipped' }
+
 type LocalSettings = Extract<WorkSettings, { kind: 'local' }>
 
 /** The result of a handler's transaction. */
@@ -49,13 +51,28 @@ export class LocalWork implements Work {
   }
 
   alone(held: HeldDelivery, call: HandlerCall): Promise<WorkResult> {
-    const plain = this.#plain.get(held.message.type ?? '')
-    if (plain !== undefined) return plain.alone(held, call)
-    if (this.#settings.batch !== undefined) return this.together([held], call)[0]!
-    return this.#single(held, call)
+    const may = deliveryOf(held).mayBegin()
+    if (may === true) return this.#alone(held, call)
+    return Promise.resolve(may).then((begins) => (begins ? this.#alone(held, call) : SKIPPED))
   }
 
   together(batch: readonly HeldDelivery[], call: HandlerCall): readonly Promise<WorkResult>[] {
+    const may = batch.map((held) => deliveryOf(held).mayBegin())
+    if (may.every((begins) => begins === true)) return this.#together(batch, call)
+    const results = Promise.all(may).then((all) =>
+      all.every((begins) => begins) ? this.#together(batch, call) : undefined,
+    )
+    return batch.map(async (_, n) => (await results)?.[n] ?? SKIPPED)
+  }
+
+  #alone(held: HeldDelivery, call: HandlerCall): Promise<WorkResult> {
+    const plain = this.#plain.get(held.message.type ?? '')
+    if (plain !== undefined) return plain.alone(held, call)
+    if (this.#settings.batch !== undefined) return this.#together([held], call)[0]!
+    return this.#single(held, call)
+  }
+
+  #together(batch: readonly HeldDelivery[], call: HandlerCall): readonly Promise<WorkResult>[] {
     const [first] = batch
     const plain = this.#plain.get(first!.message.type ?? '')
     if (plain !== undefined) return plain.together(batch, call)
@@ -66,7 +83,7 @@ export class LocalWork implements Work {
     })
     return batch.map(async (held): Promise<WorkResult> => {
       const { locked, result } = await done
-      return locked.includes(held) ? resultOf(result) : { outcome: 'skipped' }
+      return locked.includes(held) ? resultOf(result) : SKIPPED
     })
   }
 
@@ -74,7 +91,7 @@ export class LocalWork implements Work {
     const { locked, result } = await this.#attempts([held], call, (tx, _, attempt) =>
       this.#handlerOf(held)(tx, held.message, handlerContext(held, this.#settings, call, attempt)),
     )
-    return locked.length === 0 ? { outcome: 'skipped' } : resultOf(result)
+    return locked.length === 0 ? SKIPPED : resultOf(result)
   }
 
   #handlerOf({ message: { type = '' } }: HeldDelivery): Handler {

@@ -7,6 +7,8 @@ export interface WindowRow {
   readonly lane: KeyLane
   /** `'held'`: read. `'out'`: handed to the consumer. `'parking'`: being parked. */
   state: 'held' | 'out' | 'parking' | 'gone'
+  /** Whether the row was out when the server turned out to be another one, on which earlier rows of its key may be there again. */
+  isVoid?: boolean
 }
 
 /** The known rows of one key, or one row without a place in the order of a key. */

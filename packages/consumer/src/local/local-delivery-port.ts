@@ -3,6 +3,13 @@ import type { Delivery, Session } from '@txbox/core'
 /** A delivery to a local consumer, whose removal is part of the handler's transaction. */
 export interface LocalDelivery<P = unknown> extends Delivery<P> {
   /**
+   * Must be asked before each try. After a failover that lost commits, earlier messages of the key may be there again: then the key
+   * must be read again, and this message must not be handled before.
+   *
+   * @returns a promise if the server must be asked.
+   */
+  mayBegin(): boolean | Promise<boolean>
+  /**
    * Locks the message: the first statement of the handler's transaction, which may be sent together with BEGIN. Messages that are
    * locked in the same tick and transaction are locked by one statement for each shard.
    *

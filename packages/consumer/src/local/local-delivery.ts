@@ -26,6 +26,8 @@ export type DeliveryEnd =
 export interface DeliveryOwner {
   /** Whether this process may still act as the owner of the shard. */
   readonly isTrusted: boolean
+  /** Asks whether the server is still the one from which the row was read. */
+  isCurrent(row: WindowRow): Promise<boolean>
   lock(session: Session, row: WindowRow): Promise<boolean>
   /** @throws {TransactionAbortedError} when the row was not removed. */
   remove(session: Session, row: WindowRow): Promise<void>
@@ -47,6 +49,7 @@ export class MessageDelivery<P = unknown> implements LocalDelivery<P> {
   readonly #owner: DeliveryOwner
   readonly #lost = new LazyAbort()
   #end: DeliveryEnd = { how: 'unknown' }
+  #wasTried = false
   #isSettling = false
   #hasLeft = false
 
@@ -78,6 +81,13 @@ export class MessageDelivery<P = unknown> implements LocalDelivery<P> {
 
   decodeAgain(): InboxMessage<P> {
     return decoded<P>(this.#stored).message
+  }
+
+  /** A try that failed may have lost its connection because the server was replaced. */
+  mayBegin(): boolean | Promise<boolean> {
+    const isRetry = this.#wasTried
+    this.#wasTried = true
+    return isRetry ? this.#owner.isCurrent(this.row) : !this.row.isVoid
   }
 
   lockInSession(session: Session): Promise<boolean> {

@@ -60,6 +60,8 @@ export class LocalShardWork implements DeliveryOwner {
   readonly #turns: ShardTurns
   readonly #over = new AbortController()
   readonly #out = new Set<MessageDelivery>()
+  /** The question whether the server is another one. */
+  #asking: Promise<unknown> | undefined
   readonly #prepared: PreparedRows
 
   constructor(held: LocalHeldShard, tools: ShardTools) {
@@ -162,6 +164,14 @@ export class LocalShardWork implements DeliveryOwner {
     this.#turns.end()
     this.#prepared.end()
     for (const delivery of this.#out) delivery.lose()
+  }
+
+  /** Rows of one batch ask together. */
+  async isCurrent(row: WindowRow): Promise<boolean> {
+    this.#asking ??= this.#tools.store.work([this.#at]).finally(() => (this.#asking = undefined))
+    await this.#asking
+    this.#turns.noticeServer()
+    return row.isVoid !== true
   }
 
   /** Without batches, a transaction has one row: there is nothing to gather. */

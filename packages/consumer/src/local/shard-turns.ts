@@ -77,7 +77,7 @@ export class ShardTurns {
       } catch (error) {
         pauseMs = this.#failed(error)
       }
-      this.#noticeServer()
+      this.noticeServer()
       news()
     }
     this.#isRunning = false
@@ -103,7 +103,7 @@ export class ShardTurns {
     try {
       const result = await store.read(at, limits, { after, without })
       // What another server has answered before is not mixed with this.
-      this.#noticeServer()
+      this.noticeServer()
       behind = window.add(read, result, performance.now())
       if (read.without === undefined) watch.sawWaiting(result.messages)
     } catch (error) {
@@ -116,7 +116,7 @@ export class ShardTurns {
   }
 
   /** Forgets what was read if the server is another one, or its data has gone back in time. */
-  #noticeServer(): void {
+  noticeServer(): void {
     const { store, window, parked } = this.#tools
     if (store.generation === this.#generation) return
     this.#generation = store.generation

@@ -137,6 +137,7 @@ export class ShardWindow {
   /** The row comes back unchanged, as the first one of its key. */
   back(row: WindowRow): void {
     if (row.state !== 'out') return
+    if (row.isVoid === true) return this.#rows.drop(row.lane, [row])
     row.lane.out.delete(row)
     this.#rows.hold(row)
   }
@@ -289,8 +290,9 @@ export class ShardWindow {
     this.#cursor.end(read)
   }
 
-  /** Forgets what was read: it came from another server. Rows that are out end as they would have. */
+  /** Forgets what was read: it came from another server. Rows that are out end as they would have, or are read again. */
   forget(): void {
+    for (const row of this.out) row.isVoid = true
     this.#cursor.forget()
     this.#rows.dropAll()
   }
