@@ -183,8 +183,9 @@ export class LocalConsumerLife extends LifeCycle implements LocalConsumer {
     })
     if (concurrency !== undefined) use(concurrency)
     void run.ended.then(() => {
-      leave()
+      // First: what this consumer leaves goes to the others at once.
       unuse?.()
+      leave()
       if (this.#current === run) this.#current = undefined
     })
     this.#current = run

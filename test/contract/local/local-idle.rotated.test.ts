@@ -107,13 +107,20 @@ if (showsPool) {
     expect(await subject.effects(id)).toBe(1)
   })
 
+  test('L9 a consumer that stops leaves its share to the others, and no pool is said to be too small', async () => {
+    const warnings = smallPoolWarnings()
+    const subject = new LocalUnderTest(target, rootOf(16), ['billing', 'mailer', 'search'])
+    await subject.start('billing', () => undefined, { concurrency: undefined })
+    const mailer = await subject.start('mailer', () => undefined, { concurrency: undefined })
+    const search = await subject.start('search', () => undefined, { concurrency: 2 })
+    await mailer.stop()
+    await search.stop()
+    await sleep(200)
+    expect(warnings).toEqual([])
+  })
+
   test('L9 a pool that the options overrun is said once, with the sum', async () => {
-    const warnings: string[] = []
-    const listener = (warning: Error): void => {
-      if (Reflect.get(warning, 'code') === 'TXBOX_SMALL_POOL') warnings.push(warning.message)
-    }
-    process.on('warning', listener)
-    onTestFinished(() => void process.off('warning', listener))
+    const warnings = smallPoolWarnings()
     const root = rootOf(16)
     const subject = new LocalUnderTest(target, root, ['billing', 'mailer', 'search'])
     for (const name of ['billing', 'mailer', 'search'])
@@ -141,3 +148,14 @@ test('L9 paused consumers handle nothing, and go on when they are resumed', asyn
   expect((await subject.effectsInOrder()).toSorted()).toEqual(ids.toSorted())
   expect(consumer.figures).toMatchObject({ inHand: 0, running: 0, waiting: 0, retrying: 0 })
 })
+
+/** The warnings about pools from now on. */
+function smallPoolWarnings(): readonly string[] {
+  const warnings: string[] = []
+  const listener = (warning: Error): void => {
+    if (Reflect.get(warning, 'code') === 'TXBOX_SMALL_POOL') warnings.push(warning.message)
+  }
+  process.on('warning', listener)
+  onTestFinished(() => void process.off('warning', listener))
+  return warnings
+}
