@@ -54,7 +54,7 @@ test('a killed migrate leaves nothing behind that makes the next one fail', asyn
     const again = await txbox(['migrate', '--database', database.url, '--schema', `killed ${name}`])
     expect(again.stdout).toBe(`Applied ${NAMES.join(', ')}.\n`)
   }
-})
+}, 240_000)
 
 test('migrate --print writes SQL that creates the tables in a schema with capitals, quotes and hyphens', async () => {
   const { code, stdout } = await txbox(['migrate', '--print', '--schema', 'My "Own" - schema'])

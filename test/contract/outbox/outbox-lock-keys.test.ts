@@ -238,9 +238,11 @@ onEachKind(target, (kind) => {
       }
       return roundTrips
     }
-    const without = await roundTripsOf(outboxOf(through))
+    // A transaction that notifies has one statement more.
+    const silent = { database: through.database, notify: false }
+    const without = await roundTripsOf(createOutbox(silent))
     expect(without).toEqual(Array(3).fill(without[0]))
-    expect(await roundTripsOf(lockingOutboxOf(through))).toEqual(without)
+    expect(await roundTripsOf(createOutbox({ ...silent, lockKeys: true }))).toEqual(without)
     await transaction.commit()
   })
 
