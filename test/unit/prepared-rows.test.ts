@@ -75,28 +75,3 @@ for (const at of ['read', 'count'] as const) {
     expect(isFree(lane)).toBe(true)
   })
 }
-
-test('O9 after a takeover, a suspect that was tried before gives way for a second to those that were not', async () => {
-  const lane = new SuspectLane()
-  lane.calm.begin()
-  const startedAt = performance.now()
-  const tried = suspectsOf(lane)
-  tried.read.resolve({ ...SUSPECT, attempts: 1 })
-  tried.count.resolve()
-  await tried.rows.trySuspect()
-  expect(tried.rows.size).toBe(0)
-  const untried = suspectsOf(lane)
-  untried.read.resolve(SUSPECT)
-  untried.count.resolve()
-  await untried.rows.trySuspect()
-  const [first] = untried.rows.take(1)
-  expect(first?.isSuspect).toBe(true)
-  untried.rows.ended(first!.row)
-  await expect
-    .poll(async () => (await tried.rows.trySuspect(), tried.rows.size), { timeout: 5000, interval: 20 })
-    .toBe(1)
-  expect(performance.now() - startedAt).toBeGreaterThan(990)
-  // It is not read at each turn meanwhile.
-  expect(tried.calls.filter((call) => call === 'read').length).toBeLessThan(4)
-  tried.lose()
-})

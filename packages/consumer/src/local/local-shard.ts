@@ -76,7 +76,6 @@ export class LocalShardWork implements DeliveryOwner {
     this.#watch = new LocalCrashWatch(held, store, reported)
     this.#parked = new ParkedTurns({ held, at, store, window: this.#window, watch: this.#watch })
     if (lease.crashes > 0) {
-      tools.suspectLane.calm.begin()
       this.#takeovers = new Takeovers(performance.now() + handleTimeoutMs, {
         isKeyUnlocked: (key) => store.isKeyUnlocked(at, key),
         resume: (lane) => this.#resume(lane),

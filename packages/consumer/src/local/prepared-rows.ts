@@ -1,5 +1,4 @@
-import type { LocalMessage, LocalRefusal, LocalShard, LocalStore, ReadLimits } from '@txbox/core/ports'
-import { pause } from '@txbox/core/internal'
+import type { LocalRefusal, LocalShard, LocalStore, ReadLimits } from '@txbox/core/ports'
 import type { Settling } from './gathered-settlements.ts'
 import type { WindowRow } from './key-lane.ts'
 import type { LocalCrashWatch } from './local-crash-watch.ts'
@@ -47,7 +46,6 @@ export class PreparedRows {
   #isNoting = false
   /** The suspect that is tried, or is about to be. */
   #suspect: WindowRow | undefined
-  #givesWay = false
 
   constructor(tools: PreparingTools) {
     this.#tools = tools
@@ -86,31 +84,16 @@ export class PreparedRows {
   async trySuspect(): Promise<void> {
     const { at, store, limits, watch, window, suspectLane, wake, over } = this.#tools
     // After `end`, nothing would leave the lane, and the other shards of the consumer would wait forever.
-    if (over.aborted || this.#suspect !== undefined || this.#givesWay) return
-    if (!suspectLane.enter(this, wake)) return
+    if (over.aborted || this.#suspect !== undefined || !suspectLane.enter(this, wake)) return
     try {
       const message = await store.readSuspect(at, limits)
       watch.sawSuspect(message !== undefined)
-      if (message !== undefined && this.#giveWay(message)) return
       this.#suspect = message && window.takeSuspect(message)
       if (this.#suspect !== undefined && !(await this.#prepareSuspect(this.#suspect)))
         this.#suspect = undefined
     } finally {
       if (this.#suspect === undefined) suspectLane.leave(this)
     }
-  }
-
-  /** Whether a suspect that has been tried before gives way to all others. Then it is looked for again after a pause. */
-  #giveWay({ attempts }: LocalMessage): boolean {
-    const { suspectLane, wake, over } = this.#tools
-    const waitMs = attempts === 0 || attempts >= this.#tools.attempts ? 0 : suspectLane.calm.remainingMs
-    if (waitMs === 0) return false
-    this.#givesWay = true
-    void pause(waitMs, over).then(() => {
-      this.#givesWay = false
-      wake()
-    })
-    return true
   }
 
   /** Must be called when a row that was handed out has ended. */
@@ -129,8 +112,7 @@ export class PreparedRows {
 
   /** @returns whether the suspect may be handed out. */
   async #prepareSuspect(row: WindowRow): Promise<boolean> {
-    const { attempts, handles, settle, count, parkUnhandled, window, gaveUp, news, wake, over, suspectLane } =
-      this.#tools
+    const { attempts, handles, settle, count, parkUnhandled, window, gaveUp, news, wake, over } = this.#tools
     const { message } = row
     if (message.attempts >= attempts) {
       const { refusal, error } = crashedRefusal(message)
@@ -146,7 +128,6 @@ export class PreparedRows {
       await parkUnhandled(row)
       return false
     }
-    if (message.attempts === 0) suspectLane.calm.begin()
     await count(suspectedRefusal(message, message.attempts + 1))
     this.#prepared.push({ row, isSuspect: true })
     news()

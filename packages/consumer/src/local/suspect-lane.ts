@@ -1,8 +1,5 @@
-import { SuspectCalm } from '@txbox/core/internal'
-
 /** Admits one suspect of a consumer at a time, so that a crash is counted for the suspect that was being tried. */
 export class SuspectLane {
-  readonly calm = new SuspectCalm()
   #holder: object | undefined
   readonly #waiting = new Map<object, () => void>()
 
