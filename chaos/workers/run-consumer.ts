@@ -2,11 +2,15 @@ import type { Consumer } from '@txbox/consumer'
 import type { Worker } from './worker.ts'
 
 /**
- * Counts the events of a consumer.
+ * Runs a consumer until its worker has to end, and counts the events of the consumer.
  *
  * @param processed the name under which processed messages are counted.
  */
-export function countEvents<M>(worker: Worker, consumer: Pick<Consumer<M>, 'on'>, processed: string): void {
+export async function runConsumer<M>(
+  worker: Worker,
+  consumer: Consumer<M>,
+  processed: string,
+): Promise<void> {
   consumer.on('handled', ({ outcome }) => worker.count(outcome === 'processed' ? processed : outcome))
   consumer.on('retried', ({ error }) => {
     worker.count('retried')
@@ -17,15 +21,6 @@ export function countEvents<M>(worker: Worker, consumer: Pick<Consumer<M>, 'on'>
   consumer.on('dead-lettered', () => worker.count('dead letters'))
   consumer.on('unavailable', ({ error }) => worker.failed(error))
   consumer.on('error', ({ error }) => worker.failed(error))
-}
-
-/** Runs a consumer until its worker has to end, and counts the events of the consumer. */
-export async function runConsumer<M>(
-  worker: Worker,
-  consumer: Consumer<M>,
-  processed: string,
-): Promise<void> {
-  countEvents(worker, consumer, processed)
   await consumer.start()
   worker.ready()
   await new Promise<void>((resolve) =>
