@@ -59,7 +59,7 @@ export class LocalWork implements Work {
   together(batch: readonly HeldDelivery[], call: HandlerCall): readonly Promise<WorkResult>[] {
     const may = batch.map((held) => deliveryOf(held).mayBegin())
     if (may.every((begins) => begins === true)) return this.#together(batch, call)
-    const results = Promise.all(may).then((all) =>
+    const results = Promise.all(may.map((begins) => Promise.resolve(begins))).then((all) =>
       all.every((begins) => begins) ? this.#together(batch, call) : undefined,
     )
     return batch.map(async (_, n) => (await results)?.[n] ?? SKIPPED)
