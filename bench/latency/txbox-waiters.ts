@@ -16,7 +16,7 @@ export interface WaiterDatabase {
 
 export type MakeDatabase = (name: string, connections: number) => Promise<WaiterDatabase>
 
-/** Those of txbox: a relay, one local consumer, and twenty of which one gets the messages. */
+/** The waiters of txbox: a relay, a local consumer, and twenty local consumers of which one receives the messages. */
 export function txboxWaiters(make: MakeDatabase): readonly Waiter[] {
   return [relayWaiter(make), consumersWaiter(make, 1), consumersWaiter(make, 20)]
 }

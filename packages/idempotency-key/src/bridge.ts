@@ -1,7 +1,7 @@
 import type { HttpRequest, HttpResponse, RequestContext } from './http-request.ts'
 import type { RequestRunner } from './request-runner.ts'
 
-/** What a handler of a framework gets. */
+/** The transaction and the context that a plug-in passes to the handler of its framework. */
 export interface BridgedRequest<Tx = unknown> extends RequestContext {
   readonly tx: Tx
 }

@@ -4,7 +4,7 @@ import type { Bridge } from './bridge.ts'
 import { collectBody, type ByteCollector } from './byte-collector.ts'
 import type { HttpResponse } from './http-request.ts'
 
-/** What the hooks of one request of Fastify share. */
+/** The state that the Fastify hooks of one request share. */
 export interface Course {
   /** Absent if the bytes of the body were not read here. */
   readonly body?: ByteCollector

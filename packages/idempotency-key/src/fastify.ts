@@ -17,9 +17,9 @@ import { runnerOf } from './runner-of.ts'
 // oxlint-disable-next-line typescript/no-empty-interface -- the user's declaration adds its member.
 export interface RequestTransaction {}
 
-/** What a handler of a route with `config: { idempotency: true }` gets as `request.idempotency`. */
+/** The value of `request.idempotency` in the handler of a route with `config: { idempotency: true }`. */
 export type RequestIdempotency = RequestContext & {
-  /** Commits with the response. */
+  /** The transaction, which commits before the first byte of the response is sent. */
   readonly tx: RequestTransaction extends { tx: infer Tx } ? Tx : unknown
 }
 

@@ -18,7 +18,7 @@ export class HandlerCall {
   readonly #keep: (status: number) => boolean
   /** Whether the handler was called, in any attempt. */
   hasStarted = false
-  /** What the handler threw in the last attempt. */
+  /** The error of the handler's last attempt. */
   thrown: { readonly error: unknown } | undefined
   /** Begun by the attempt that has won the claim. */
   flight: Flight | undefined

@@ -4,7 +4,7 @@ import { ByteCollector } from './byte-collector.ts'
 import type { HttpResponse } from './http-request.ts'
 
 const HELD = ['write', 'end', 'writeHead', 'flushHeaders'] as const
-/** What a handler that has taken too long may still call. */
+/** The methods of the response that have no effect once the handler has taken too long. */
 const SILENCED = [...HELD, 'setHeader', 'setHeaders', 'appendHeader', 'removeHeader'] as const
 
 type Method = (...args: unknown[]) => unknown
@@ -80,7 +80,7 @@ export class HeldResponse {
     response.end(instead.body)
     const silence = (): void =>
       this.#override(Object.fromEntries(SILENCED.map((name) => [name, () => response])))
-    // What compresses the response may send the headers later.
+    // A compression middleware may send the headers later.
     if (response.headersSent) silence()
     else response.once('close', silence)
   }

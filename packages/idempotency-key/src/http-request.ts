@@ -6,7 +6,7 @@ export interface HttpRequest {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>> | Headers
   /** The bytes of the body; empty if there is no body, or if a parser has consumed it and `parsedBody` is given. */
   readonly body: Uint8Array
-  /** What a parser made of the body. Needed only if the bytes are not available. */
+  /** The parsed body. It is needed only if a parser has consumed the bytes. */
   readonly parsedBody?: unknown
   /** The pattern of the route, such as `/orders/:id`: warnings name it, and occur once for each route. @default the path */
   readonly route?: string | undefined

@@ -166,20 +166,24 @@ test('a handler that fails publishes nothing', async () => {
   expect(await subject.effectsInOrder('mailer')).toHaveLength(1)
 })
 
-/** Without a wake-up, a test would wait for a minute. */
-const ASLEEP = { pollIntervalMs: { min: 60_000, max: 60_000 } }
-
-test('T3 the consumers of this process look at once after a transaction of the box, whichever outbox published', async () => {
-  const subject = new BoxUnderTest(target, root)
+/** Starts a box whose consumer polls once a minute: a message is found earlier only by a wake-up. */
+async function startAsleep(subject: BoxUnderTest): Promise<ReturnType<BoxUnderTest['created']>> {
   const handlers = subject.handlers('billing', { made: () => undefined }) as never
+  const pollIntervalMs = { min: 60_000, max: 60_000 }
   const box = subject.created({
-    consumers: { [subject.name('billing')]: { handlers, ...ASLEEP } },
+    consumers: { [subject.name('billing')]: { handlers, pollIntervalMs } },
     gc: false,
     logger: false,
   })
   await box.start()
   // The first poll finds the shards that were acquired.
   await sleep(500)
+  return box
+}
+
+test('T3 the consumers of this process look at once after a transaction of the box, whichever outbox published', async () => {
+  const subject = new BoxUnderTest(target, root)
+  const box = await startAsleep(subject)
   await box.transact(() => box.publish(subject.message('made')))
   await subject.hasEffects(1, 'billing', 5000)
   const outbox = createOutbox({ database: root.database, subscriptions: 'registered' })
@@ -189,14 +193,7 @@ test('T3 the consumers of this process look at once after a transaction of the b
 
 test('T3 T7 the inbox of a box wakes its consumers, and gives its messages as causes', async () => {
   const subject = new BoxUnderTest(target, root)
-  const handlers = subject.handlers('billing', { made: () => undefined }) as never
-  const box = subject.created({
-    consumers: { [subject.name('billing')]: { handlers, ...ASLEEP } },
-    gc: false,
-    logger: false,
-  })
-  await box.start()
-  await sleep(500)
+  const box = await startAsleep(subject)
   const inbox = box.inbox(subject.name('webhook'))
   const deliver = (): Promise<{ status: string }> =>
     inbox.run({ id: 'event', payload: 1 }, async () => void (await box.publish(subject.message('made'))))

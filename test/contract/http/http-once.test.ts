@@ -8,6 +8,7 @@ import {
   withKey,
 } from '../../support/subjects/idempotency-under-test.ts'
 import { onEachKindAndIsolation, useRoot, useTarget } from '../../support/engines/target.ts'
+import { Gate } from '../../support/worlds/broker.ts'
 
 const target = useTarget()
 const REQUESTS = 12
@@ -50,19 +51,15 @@ onEachKindAndIsolation(target, (kind, isolation) => {
   test('H10 while the first request is handled, another process answers 409 to any body, and 422 to another body afterwards', async () => {
     const subject = new IdempotencyUnderTest(target, root)
     const other = new IdempotencyUnderTest(target, root, { name: subject.name })
-    const [started, gone] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-    const first = subject.handle({}, async (tx, about) => {
-      started.resolve()
-      await gone.promise
-      return subject.create(tx, about)
-    })
-    await started.promise
+    const gate = new Gate()
+    const first = subject.handleThrough(gate)
+    await gate.reached()
     const body = Buffer.from('{"sku":"B"}')
     expect((await other.handle()).status).toBe(409)
     expect((await other.handle({ body })).status).toBe(409)
     expect((await subject.handle()).status).toBe(409)
     expect((await subject.handle({ body })).status).toBe(422)
-    gone.resolve()
+    gate.open()
     expect((await first).status).toBe(201)
     for (const one of [subject, other]) expect((await one.handle({ body })).status).toBe(422)
     expect(isReplayed(await other.handle())).toBe(true)
@@ -73,13 +70,9 @@ onEachKindAndIsolation(target, (kind, isolation) => {
     const whileInFlight = { waitMs: 20_000 }
     const subject = new IdempotencyUnderTest(target, root, { whileInFlight })
     const other = new IdempotencyUnderTest(target, root, { whileInFlight, name: subject.name })
-    const [started, gone] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-    const first = subject.handle({}, async (tx, about) => {
-      started.resolve()
-      await gone.promise
-      return subject.create(tx, about)
-    })
-    await started.promise
+    const gate = new Gate()
+    const first = subject.handleThrough(gate)
+    await gate.reached()
     // More requests than connections.
     const waiting = Array.from({ length: 3 * REQUESTS }, (_, n) => (n % 2 === 0 ? subject : other).handle())
     const free = Array.from({ length: REQUESTS / 2 }, async () => {
@@ -87,7 +80,7 @@ onEachKindAndIsolation(target, (kind, isolation) => {
       await transaction.rollback()
     })
     await Promise.all(free)
-    gone.resolve()
+    gate.open()
     expect((await first).status).toBe(201)
     for (const response of await Promise.all(waiting)) {
       expect([response.status, isReplayed(response)]).toEqual([201, true])
@@ -101,19 +94,15 @@ onEachKindAndIsolation(target, (kind, isolation) => {
       name: subject.name,
       whileInFlight: { waitMs: 400 },
     })
-    const [started, gone] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-    const first = subject.handle({}, async (tx, about) => {
-      started.resolve()
-      await gone.promise
-      return subject.create(tx, about)
-    })
-    await started.promise
+    const gate = new Gate()
+    const first = subject.handleThrough(gate)
+    await gate.reached()
     for (const one of [subject, other]) {
       const startedAt = performance.now()
       expect((await one.handle()).status).toBe(409)
       expect(performance.now() - startedAt).toBeGreaterThanOrEqual(399)
     }
-    gone.resolve()
+    gate.open()
     await first
   })
 

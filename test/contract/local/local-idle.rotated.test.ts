@@ -6,6 +6,7 @@ import { mainKind, useTarget, type Root } from '../../support/engines/target.ts'
 import { useOutboxTarget } from '../../support/engines/outbox-target.ts'
 import { Gate } from '../../support/worlds/broker.ts'
 import { until } from '../../support/worlds/until.ts'
+import { smallPoolWarnings } from '../../support/worlds/warnings.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
@@ -148,14 +149,3 @@ test('L9 paused consumers handle nothing, and go on when they are resumed', asyn
   expect((await subject.effectsInOrder()).toSorted()).toEqual(ids.toSorted())
   expect(consumer.figures).toMatchObject({ inHand: 0, running: 0, waiting: 0, retrying: 0 })
 })
-
-/** The warnings about pools from now on. */
-function smallPoolWarnings(): readonly string[] {
-  const warnings: string[] = []
-  const listener = (warning: Error): void => {
-    if (Reflect.get(warning, 'code') === 'TXBOX_SMALL_POOL') warnings.push(warning.message)
-  }
-  process.on('warning', listener)
-  onTestFinished(() => void process.off('warning', listener))
-  return warnings
-}

@@ -2,28 +2,18 @@ import { createGarbageCollector } from '@txbox/gc'
 import { createConsumer } from '@txbox/consumer'
 import { createInbox } from '@txbox/inbox'
 import { createRelay } from '@txbox/relay'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { mainKind, useTarget, type Root } from '../../support/engines/target.ts'
 import { useOutboxTarget } from '../../support/engines/outbox-target.ts'
 import { MemorySource } from '../../support/subjects/memory-source.ts'
 import { Broker } from '../../support/worlds/broker.ts'
+import { smallPoolWarnings } from '../../support/worlds/warnings.ts'
 
 const target = useTarget()
 useOutboxTarget(target)
 const kind = mainKind(target)
 /** Kysely, which is the main kind on MariaDB, hides its pool. */
 const showsPool = kind.library !== 'kysely'
-
-/** The warnings about pools that come while a test runs. */
-function warnings(): readonly string[] {
-  const caught: string[] = []
-  const listener = (warning: Error): void => {
-    if (Reflect.get(warning, 'code') === 'TXBOX_SMALL_POOL') caught.push(warning.message)
-  }
-  process.on('warning', listener)
-  onTestFinished(() => void process.off('warning', listener))
-  return caught
-}
 
 async function startParts({ database }: Root, concurrency: number): Promise<() => Promise<void>> {
   const relay = createRelay({ database, publisher: new Broker().publisher() })
@@ -41,7 +31,7 @@ async function startParts({ database }: Root, concurrency: number): Promise<() =
 }
 
 test('N1 parts that together may need more connections than their pool opens warn once, with the sum', async () => {
-  const caught = warnings()
+  const caught = smallPoolWarnings()
   const root = target.open(kind, { max: 8 })
   const stop = await startParts(root, 4)
   await stop()
@@ -57,7 +47,7 @@ test('N1 parts that together may need more connections than their pool opens war
 })
 
 test('N1 parts that stopped do not count, and a pool that is large enough causes no warning', async () => {
-  const caught = warnings()
+  const caught = smallPoolWarnings()
   const root = target.open(kind, { max: 9 })
   for (let n = 0; n < 2; n++) await (await startParts(root, 4))()
   expect(caught).toEqual([])

@@ -10,6 +10,7 @@ import {
   type Work,
 } from '@txbox/idempotency-key'
 import type { Root, Target } from '../engines/target.ts'
+import type { Gate } from '../worlds/broker.ts'
 
 /** A handler of requests with a name of its own, so that tests do not see each other's keys and effects. */
 export class IdempotencyUnderTest {
@@ -44,6 +45,14 @@ export class IdempotencyUnderTest {
     work: Work<TransactionHandle> = this.create,
   ): Promise<HttpResponse> {
     return this.idempotency.handle(post(request), work)
+  }
+
+  /** A request whose handler waits at the gate before its effect. */
+  handleThrough(gate: Gate): Promise<HttpResponse> {
+    return this.handle({}, async (tx, about) => {
+      await gate.pass()
+      return this.create(tx, about)
+    })
   }
 
   /** Committed effects. */
