@@ -1,8 +1,13 @@
 import { expect } from 'vitest'
 import type { LocalMessage, LocalRead } from '@txbox/core/ports'
-import { rowId, type KeyLane, type WindowRow } from '../../../packages/consumer/src/local/key-lane.ts'
+import {
+  rowId,
+  type KeyLane,
+  type WindowRow,
+  type Gate,
+} from '../../../packages/consumer/src/local/key-lane.ts'
 import type { ReadInFlight } from '../../../packages/consumer/src/local/read-cursor.ts'
-import { ShardWindow, type Gate } from '../../../packages/consumer/src/local/shard-window.ts'
+import { ShardWindow } from '../../../packages/consumer/src/local/shard-window.ts'
 import { LocalShardModel } from './local-shard-model.ts'
 
 const LIMITS = { messages: 8, bytes: 40 }

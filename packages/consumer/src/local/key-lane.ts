@@ -11,6 +11,14 @@ export interface WindowRow {
   isVoid?: boolean
 }
 
+/** Decides which keys may begin when rows are handed out. */
+export interface Gate {
+  /** Whether the key may begin now. Otherwise it waits until `resume`. */
+  mayBegin(lane: KeyLane): boolean
+  /** Whether the message may be part of a run. Otherwise it is taken alone. */
+  mayFollow(message: LocalMessage): boolean
+}
+
 /** The known rows of one key, or one row without a place in the order of a key. */
 export class KeyLane {
   readonly id: string

@@ -141,3 +141,7 @@ export function isFull({ limits }: ReadInFlight, messages: readonly LocalMessage
   const bytes = messages.reduce((sum, { payload }) => sum + payload.length, 0)
   return messages.length >= limits.messages || bytes * 2 >= limits.bytes
 }
+
+export function sum(one: ReadLimits, other: ReadLimits): ReadLimits {
+  return { messages: one.messages + other.messages, bytes: one.bytes + other.bytes }
+}

@@ -1,19 +1,12 @@
 import type { LocalMessage, LocalRead, ReadLimits } from '@txbox/core/ports'
-import { comesBefore, type KeyLane, type WindowRow } from './key-lane.ts'
-import { ReadCursor, isFull, type ReadInFlight } from './read-cursor.ts'
+import { comesBefore, type Gate, type KeyLane, type WindowRow } from './key-lane.ts'
+import { ReadCursor, isFull, sum, type ReadInFlight } from './read-cursor.ts'
 import { WindowRows } from './window-rows.ts'
 
 /** While fewer keys than this may begin, the window looks behind the keys that fill it. */
 const LEAST_READY = 16
 /** The pauses before a row that could not be locked is looked at again. */
 const SKIP_PAUSES_MS = { shortest: 200, longest: 1000 } as const
-
-export interface Gate {
-  /** Whether the key may begin now. Otherwise it waits until `resume`. */
-  mayBegin(lane: KeyLane): boolean
-  /** Whether the message may be part of a run. Otherwise it is taken alone. */
-  mayFollow(message: LocalMessage): boolean
-}
 
 /**
  * The rows of one shard that this process has read under one lease. Hands out one row of each key at a time, or a run of rows of a
@@ -301,8 +294,4 @@ export class ShardWindow {
     const { ready, held, parking } = this.#rows
     return ready.size < LEAST_READY && this.#cursor.mayBringAround && held.messages + parking.messages > 0
   }
-}
-
-function sum(one: ReadLimits, other: ReadLimits): ReadLimits {
-  return { messages: one.messages + other.messages, bytes: one.bytes + other.bytes }
 }

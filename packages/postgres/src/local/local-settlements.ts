@@ -22,7 +22,8 @@ import { runAtReadCommitted, runTogether } from '../connection/run-alone.ts'
 import { fence } from '../relay/relay-outbox.ts'
 import { columnsOf } from '../relay/relay-verdicts.ts'
 import type { localParkedStatements } from './local-parked-statements.ts'
-import { LEASE_LOST, type localStatements } from './local-statements.ts'
+import { LEASE_LOST } from './held-lease.ts'
+import type { localStatements } from './local-statements.ts'
 
 const NO_PRIVILEGE = '42501'
 

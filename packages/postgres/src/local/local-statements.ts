@@ -12,9 +12,8 @@ import {
   verdicts,
   type Backlog,
 } from '../relay/backlog-statements.ts'
-
-/** The text of the server's error when the lease is no longer held. */
-export const LEASE_LOST = 'txbox: the lease is lost'
+import { LEASE_LOST, STILL_HELD, heldNow } from './held-lease.ts'
+import { unlockedKey } from './unlocked-key.ts'
 
 const LOCAL: Backlog = {
   outbox: 'local_outbox',
@@ -274,49 +273,6 @@ with ${held}, suspects as materialized (
 with ${heldLease(schema)}
 select (case when (select pg_catalog.count(*) from held) = 1 then 'true' else '${LEASE_LOST}' end)::boolean::text as held`,
 
-    /**
-     * Whether none of the first 1000 waiting ($1 to $3) and parked messages of a key is locked by another transaction. The
-     * locks end with the transaction of this statement. The planner must not know the limit: see `backlogReads`.
-     */
-    isUnlocked: `
-with ours as materialized (
-  select o.seq from ${outbox} as o
-  where o.consumer = $1::text and (o.shard, o.seq) >= ($2::smallint, 0) and o.shard <= $2::smallint
-    and case when o.key = $3::text then true end
-  order by o.shard, o.seq
-  limit (select 1000::bigint)
-), locked as materialized (
-  select found.seq from ours cross join lateral (
-    select o.seq from ${outbox} as o
-    where o.consumer = $1::text and o.shard = $2::smallint and o.seq = ours.seq
-    limit 1
-    for update of o skip locked
-  ) as found
-), ours_parked as materialized (
-  select p.place from ${parked} as p
-  where p.consumer = $1::text and p.shard = $2::smallint and p.order_key = $3::text
-  order by p.consumer, p.shard, p.order_key, p.place
-  limit (select 1000::bigint)
-), locked_parked as materialized (
-  select found.place from ours_parked cross join lateral (
-    select p.place from ${parked} as p
-    where p.place = ours_parked.place
-    limit 1
-    for update of p skip locked
-  ) as found
-)
-select ((select pg_catalog.count(*) from ours) = (select pg_catalog.count(*) from locked)
-  and (select pg_catalog.count(*) from ours_parked) = (select pg_catalog.count(*) from locked_parked))::text as unlocked`,
+    isUnlocked: unlockedKey(schema),
   } as const
-}
-
-/** A condition on `held` that is true as long as the lease has not expired. Part of a CASE that a locked row decides. */
-export const STILL_HELD = 'held.expires_at > pg_catalog.clock_timestamp()'
-
-/** Returns one row if the lease is held now, by a plain read: a renewal never waits for a handler's transaction. */
-export function heldNow(schema: string): string {
-  return `held as materialized (
-  select true as found, expires_at from ${schema}.leases
-  where name = $1 and owner = $2 and term = $3::bigint and expires_at > pg_catalog.clock_timestamp()
-)`
 }
