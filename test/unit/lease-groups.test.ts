@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { HeldShard } from '../../packages/core/src/leases/held-shard.ts'
 import type { LeaseGroup } from '../../packages/core/src/leases/lease-group.ts'
@@ -67,6 +68,23 @@ test('the statements of a round do not grow with the number of consumers', async
   one.store.calls.length = 0
   await processes.rounds(1)
   expect(one.store.calls).toEqual(['renew 340', 'sweep local-member/', 'holders local'])
+})
+
+test('a slow renewal leaves the rest of the round its time, and is reported as no outage if the rest is too slow', async () => {
+  const processes = new Processes()
+  const one = processes.start('one')
+  const group = one.run('bookings', 600)
+  one.store.beforeRenewal = () => sleep(150)
+  one.store.beforeAnswer = () => sleep(60)
+  await processes.rounds(1)
+  expect([sizes(group), one.failures]).toEqual([[16], []])
+  const late = one.run('totals', 600)
+  one.store.beforeAnswer = () => sleep(300)
+  await processes.rounds(1)
+  expect(sizes(late)).toEqual([0])
+  expect(one.failures.map((error) => [(error as Error).name, String(error)])).toEqual([
+    ['Error', expect.stringContaining('Sharing the shards')],
+  ])
 })
 
 test('no shard is tried to acquire that another process holds', async () => {
@@ -205,9 +223,12 @@ test('consumers with leases of different lengths are renewed with their own', as
   await processes.rounds(2)
   const left = (name: string): number => processes.leases.rows.get(name)!.expiresAt - processes.leases.now
   expect([left('local/billing/00'), left('local/mailer/00')]).toEqual([2000, 29_000])
-  expect(one.keeper.roundMs).toBe(1000)
+  await one.keeper.round()
+  expect(one.keeper.pauseMs).toBe(1000)
   one.run('quick', 600)
-  expect(one.keeper.roundMs).toBe(200)
+  await one.keeper.round()
+  processes.leases.now += 50
+  expect(one.keeper.pauseMs).toBe(150)
 })
 
 test.for([

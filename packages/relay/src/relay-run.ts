@@ -199,7 +199,7 @@ export class RelayRun {
       this.#lanes.addLeaving()
       this.#lanes.addUnhealed()
       // Ends early when the leases are no longer needed.
-      await pause(this.#keeper.roundMs, signal)
+      await pause(this.#keeper.pauseMs, signal)
     }
   }
 

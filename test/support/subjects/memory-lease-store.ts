@@ -30,6 +30,7 @@ export class MemoryLeaseStore implements LeaseStore {
   readonly calls: string[] = []
   /** Called before each answer of `acquire`. */
   beforeAnswer: () => Promise<void> = async () => undefined
+  beforeRenewal: () => Promise<void> = async () => undefined
   readonly #leases: MemoryLeases
 
   constructor(leases: MemoryLeases) {
@@ -62,6 +63,7 @@ export class MemoryLeaseStore implements LeaseStore {
 
   async renew(leases: readonly Lease[], ttlMs: number): Promise<readonly Lease[]> {
     this.calls.push(`renew ${leases.length}`)
+    await this.beforeRenewal()
     const renewed = leases.filter((lease) => this.#holds(lease) && this.#leases.isHeld(lease.name))
     for (const { name } of renewed) this.#leases.rows.get(name)!.expiresAt = this.#leases.now + ttlMs
     return renewed

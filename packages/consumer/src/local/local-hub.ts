@@ -159,7 +159,7 @@ class LocalHub {
     while (!this.#closing.signal.aborted) {
       this.#nextRound = new AbortController()
       await this.keeper.round()
-      await pause(this.keeper.roundMs, this.#nextRound.signal)
+      await pause(this.keeper.pauseMs, this.#nextRound.signal)
     }
   }
 

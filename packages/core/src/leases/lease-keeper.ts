@@ -31,6 +31,7 @@ export class LeaseKeeper {
   readonly #returns: LeaseReturns
   readonly #groups = new Set<LeaseGroup>()
   #renewedAt = -Infinity
+  #roundBeganAt = -Infinity
 
   constructor(store: LeaseStore, settings: Settings) {
     this.#store = store
@@ -38,9 +39,9 @@ export class LeaseKeeper {
     this.#returns = new LeaseReturns(store, settings.failed)
   }
 
-  /** The pause between two rounds: a third of the shortest lease, and at most a second. */
-  get roundMs(): number {
-    return Math.min(this.#shortestLeaseMs / 3, MAX_ROUND_MS)
+  /** The pause until the next round. Rounds begin at intervals of a third of the shortest lease, and at most of a second. */
+  get pauseMs(): number {
+    return Math.max(0, this.#roundMs - (this.#settings.clock.monotonicMs() - this.#roundBeganAt))
   }
 
   /** The next round acquires the first shards of the group. */
@@ -62,10 +63,16 @@ export class LeaseKeeper {
 
   /**
    * One round: renews leases, counts the processes, and takes or gives away shards. The next round repeats what failed.
+   *
+   * The renewal and the rest have a time limit each, together two thirds of the shortest lease: a renewal that is slow leaves the
+   * rest its time, and a rest that is slow does not delay the next renewal for too long.
    */
   async round(): Promise<void> {
+    this.#roundBeganAt = this.#settings.clock.monotonicMs()
+    const limitMs = this.#shortestLeaseMs / 3
     try {
-      await within(this.#round(), this.#shortestLeaseMs / 3, tooSlow)
+      await within(this.#renewIfDue(), limitMs, renewedTooSlowly)
+      await within(this.#share(), limitMs, sharedTooSlowly)
     } catch (error) {
       this.#settings.failed(error)
       await this.#store.close()
@@ -95,9 +102,17 @@ export class LeaseKeeper {
     return Math.min(MAX_LEASE_MS, ...[...this.#groups].map(({ leaseMs }) => leaseMs))
   }
 
-  async #round(): Promise<void> {
-    const { clock, names } = this.#settings
-    if (clock.monotonicMs() - this.#renewedAt >= this.roundMs * 0.9) await this.#renew()
+  get #roundMs(): number {
+    return Math.min(this.#shortestLeaseMs / 3, MAX_ROUND_MS)
+  }
+
+  async #renewIfDue(): Promise<void> {
+    if (this.#settings.clock.monotonicMs() - this.#renewedAt >= this.#roundMs * 0.9) await this.#renew()
+  }
+
+  /** Returns shards, counts the processes, and takes or gives away shards. */
+  async #share(): Promise<void> {
+    const { names } = this.#settings
     await this.#returns.giveBack([])
     const groups = [...this.#groups].filter((group) => !group.isStopping)
     if (groups.length === 0) return
@@ -159,8 +174,15 @@ function byLease(groups: Iterable<LeaseGroup>): ReadonlyMap<number, readonly Lea
   return Map.groupBy(groups, ({ leaseMs }) => leaseMs)
 }
 
-function tooSlow(ms: number): never {
+function renewedTooSlowly(ms: number): never {
   throw new DatabaseUnavailableError(
     `Renewing the leases took longer than ${Math.round(ms)} ms: the connection is replaced.`,
+  )
+}
+
+/** Not an outage: the leases were renewed just before, so that the work under them goes on. */
+function sharedTooSlowly(ms: number): never {
+  throw new Error(
+    `Sharing the shards with other processes took longer than ${Math.round(ms)} ms: the connection is replaced, and the next round goes on.`,
   )
 }
