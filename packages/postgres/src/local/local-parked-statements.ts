@@ -4,7 +4,7 @@
  */
 import { dueAfter, stampIn, verdicts } from '../relay/backlog-statements.ts'
 import { parkedParts, parkedReads } from '../relay/parked-statements.ts'
-import { STILL_HELD, heldNow } from './held-lease.ts'
+import { STILL_HELD, heldNow } from './held-lease-statements.ts'
 
 const LOCAL_PARKED = { table: 'local_parked', byConsumer: true } as const
 

@@ -22,7 +22,7 @@ import { runAtReadCommitted, runTogether } from '../connection/run-alone.ts'
 import { fence } from '../relay/relay-outbox.ts'
 import { columnsOf } from '../relay/relay-verdicts.ts'
 import type { localParkedStatements } from './local-parked-statements.ts'
-import { LEASE_LOST } from './held-lease.ts'
+import { LEASE_LOST } from './held-lease-statements.ts'
 import type { localStatements } from './local-statements.ts'
 
 const NO_PRIVILEGE = '42501'

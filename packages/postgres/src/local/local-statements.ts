@@ -12,8 +12,8 @@ import {
   verdicts,
   type Backlog,
 } from '../relay/backlog-statements.ts'
-import { LEASE_LOST, STILL_HELD, heldNow } from './held-lease.ts'
-import { unlockedKey } from './unlocked-key.ts'
+import { LEASE_LOST, STILL_HELD, heldNow } from './held-lease-statements.ts'
+import { unlockedKey } from './unlocked-key-statements.ts'
 
 const LOCAL: Backlog = {
   outbox: 'local_outbox',
