@@ -1,3 +1,4 @@
+import { CompiledQuery, Kysely, PostgresDialect, type Transaction } from 'kysely'
 import { Pool } from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import type { ConnectedPorts, LocalRow } from '@txbox/core/ports'
@@ -17,6 +18,16 @@ async function open(): Promise<{ readonly ports: ConnectedPorts; readonly pool: 
   pool.on('error', () => undefined)
   onTestFinished(() => pool.end())
   return { ports: connectedPortsOf('test', postgres({ db: pool })), pool }
+}
+
+/** The ports of Kysely, which hides its clients: a client that breaks in a transaction has no other listener than this one. */
+async function openKysely(): Promise<ConnectedPorts> {
+  const pool = new Pool({ connectionString: await databaseUrl(target), max: 1 })
+  pool.on('error', () => undefined)
+  pool.on('connect', (client) => void client.on('error', () => undefined))
+  const db = new Kysely<object>({ dialect: new PostgresDialect({ pool }) })
+  onTestFinished(() => db.destroy())
+  return connectedPortsOf('test', postgres({ db }))
 }
 
 async function limitOf(connection: Pick<Pool, 'query'>): Promise<unknown> {
@@ -60,3 +71,48 @@ test.each(['BEGIN alone', 'BEGIN together with a statement'])(
     expect(await limitOf(pool)).toBe(before)
   },
 )
+
+test.each(['read committed', 'repeatable read'] as const)(
+  'L4 the server ends the transaction of a handler that is frozen in a transaction of Kysely at %s',
+  async (isolation) => {
+    const ports = await openKysely()
+    const run = async (tx: unknown, sql: string): Promise<unknown> =>
+      (await (tx as Transaction<object>).executeQuery(CompiledQuery.raw(sql))).rows
+    const limit = (tx: unknown): Promise<unknown> => run(tx, 'show idle_in_transaction_session_timeout')
+    const before = await ports.transact(limit, {})
+    const during = await ports.transact(limit, { isolation, idleLimitMs: 30_000 })
+    expect(during).toEqual([{ idle_in_transaction_session_timeout: '30s' }])
+    expect(await ports.transact(limit, {})).toEqual(before)
+
+    const name = `kysely at ${isolation}`
+    await target.sql('insert into effects (name) values (?)', [name])
+    let isEnded = false
+    const frozen = ports.transact(
+      async (tx) => {
+        await run(tx, `select 1 from effects where name = '${name}' for update`)
+        const isFree = async (): Promise<boolean> =>
+          (await target.sql('select 1 from effects where name = ? for update skip locked', [name])).length > 0
+        expect(await isFree()).toBe(false)
+        await until(isFree, () => 'the server has not ended the transaction')
+        isEnded = true
+      },
+      { isolation, idleLimitMs: 500 },
+    )
+    await expect(frozen).rejects.toThrow()
+    expect(isEnded).toBe(true)
+    expect(await ports.transact(limit, {})).toEqual(before)
+  },
+)
+
+test('a limit of the idle time takes no snapshot: what commits before the first statement is seen at REPEATABLE READ', async () => {
+  const ports = await openKysely()
+  const found = await ports.transact(
+    async (tx) => {
+      await target.sql("insert into effects (name) values ('later than BEGIN')")
+      const sql = "select 1 as one from effects where name = 'later than BEGIN'"
+      return (await (tx as Transaction<object>).executeQuery(CompiledQuery.raw(sql))).rows
+    },
+    { isolation: 'repeatable read', idleLimitMs: 30_000 },
+  )
+  expect(found).toEqual([{ one: 1 }])
+})

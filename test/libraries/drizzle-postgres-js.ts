@@ -26,6 +26,7 @@ export const libraryUnderTest: LibraryModule['libraryUnderTest'] = async (load) 
     refusesBegin: true,
     losesConnectionAtCommit: true,
     endsProcessWhenBroken: true,
+    keepsIdleTransactions: true,
     // postgres.js sends the statements of the broken transaction again on the connection that replaces it.
     losesBrokenConnection: true,
     open({ url, max, isolation }) {

@@ -70,6 +70,8 @@ export interface LibraryUnderTest {
   readonly hidesConnection?: boolean
   /** A defect of the library: COMMIT or ROLLBACK on a connection that has broken ends the process. @default false */
   readonly endsProcessWhenBroken?: boolean
+  /** txbox does not let the server end transactions that are idle, because more would end with them. @default false */
+  readonly keepsIdleTransactions?: boolean
   /**
    * Whether a handler can recover by savepoints that it sends as SQL. postgres.js fails a transaction in which a
    * statement has failed, unless in a savepoint of its own. @default true

@@ -6,6 +6,7 @@ import { createOutbox } from '@txbox/outbox'
 import { InboxUnderTest } from '../support/subjects/inbox-under-test.ts'
 import { libraryRoot, libraryUnderTest } from '../support/engines/library-roots.ts'
 import { useRoot, useTarget } from '../support/engines/target.ts'
+import { idleRules } from './idle-rules.ts'
 import { inboxRules } from './inbox-rules.ts'
 import { rootRules } from './root-rules.ts'
 import { versioningRules } from './versioning-rules.ts'
@@ -214,4 +215,5 @@ test('concurrent calls on a transaction and its savepoints, which share one conn
 
 inboxRules(target, root, kind, isAlone)
 rootRules(target, root, kind, isAlone)
+if (target.engine === 'postgres') idleRules(target, kind, isAlone)
 versioningRules(target, root, kind, isAlone)

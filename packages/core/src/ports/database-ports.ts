@@ -66,7 +66,8 @@ export interface ConnectedPorts extends DatabasePorts {
    * BEGIN and the first statement may be sent together. If BEGIN is refused, the first statement must have no effect.
    *
    * With `idleLimitMs`, the server rolls the transaction back when no statement was sent for so long, because the process is frozen
-   * or cut off. Only with roots that can set this limit without another round trip: those of pg, mysql2 and mariadb.
+   * or cut off. On MySQL and MariaDB, only with the roots of mysql2 and mariadb; on PostgreSQL not on PGlite, which is a part of the
+   * process, nor with a library on top of postgres.js.
    *
    * @throws {TransactionConflictError | TransactionAbortedError | DatabaseUnavailableError} when BEGIN or COMMIT fails.
    *   A COMMIT that failed, or whose answer was lost, is never reported as successful.

@@ -171,6 +171,12 @@ export interface DriverAdapter<H = unknown> {
   readonly watchEnd?: (handle: H) => EndOfConnection
   /** @default true */
   readonly canSever?: (handle: H) => boolean
+  /**
+   * Lets the server end the connection when this transaction has sent no statement for so long. Absent if the limit would outlive
+   * the transaction (MySQL), or if more than the transaction would end: PGlite is the server itself, and a library on top of
+   * postgres.js ends the process when it sends COMMIT or ROLLBACK on a connection that has ended.
+   */
+  readonly limitIdleTime?: (handle: H, milliseconds: number) => Promise<unknown>
 }
 
 export interface EndOfConnection {

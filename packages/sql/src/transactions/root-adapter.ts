@@ -60,6 +60,8 @@ export interface RootAdapter<R = unknown> {
    * transaction before.
    */
   readonly checksCommit: boolean
+  /** Whether `transact` sets `idleLimitMs`. If not, the driver sets the limit, by a statement of its own. */
+  readonly limitsIdleTime?: boolean
   /** Returns `undefined` if the root does not report its limit. */
   maxConnections(root: R): number | undefined
   /**
@@ -104,8 +106,7 @@ export interface RootAdapter<R = unknown> {
    * rollback throws. If `opening` is present, BEGIN has not been sent, and `opening` must be used before any other
    * statement.
    *
-   * @param idleLimitMs the server ends the connection when no statement was sent for so long. Ignored if setting this limit would
-   *   take another round trip.
+   * @param idleLimitMs the server ends the connection when no statement was sent for so long. Ignored without `limitsIdleTime`.
    */
   transact<T>(
     root: R,

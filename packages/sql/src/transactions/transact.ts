@@ -56,6 +56,7 @@ export function transactOn(
             signal?.throwIfAborted()
             session = await sessionOn(tx, opening)
             lost.watch(session)
+            if (root.limitsIdleTime !== true) await limitIdleTime(session, idleLimitMs, errors)
             if (!checksCommit) await onceEnded(session, (committed) => (isCommitted = committed))
             const open = session
             const result = await whileOpen(open, async () =>
@@ -94,6 +95,20 @@ export function transactOn(
       'The server rolled the transaction back instead of committing it, because a statement that was sent after the work had ' +
         'failed: one that nobody awaited, or one of a hook of the library. Nothing was written.',
     )
+  }
+}
+
+/** The limit is set before `work`, which locks rows: a process that is frozen must not keep them. */
+async function limitIdleTime(
+  { driver, connection }: Resolved,
+  idleLimitMs: number | undefined,
+  errors: DatabaseErrors,
+): Promise<void> {
+  if (idleLimitMs === undefined) return
+  try {
+    await driver.limitIdleTime?.(connection, idleLimitMs)
+  } catch (error) {
+    throw errors.translate(error, OPENING)
   }
 }
 

@@ -3,6 +3,7 @@ import { oneLine } from '@txbox/core/internal'
 import type { DriverAdapter, Engine, SqlResult, TransactionState } from '../adapters.ts'
 import { MonitoredConnection, stateOfTracker } from '../monitors/connection-monitor.ts'
 import { hasBoolean, hasFunction } from '../members.ts'
+import { pgStatements } from './pg-statements.ts'
 import { effectOf, endsTransaction, type Effect } from '../monitors/statement-effect.ts'
 
 /** The part of Kysely that txbox uses; `kysely` itself is not imported. */
@@ -66,6 +67,9 @@ export const kyselyHandle: DriverAdapter<KyselyTransaction> = {
   sever(tx) {
     const monitor = monitors.get(tx.getExecutor())
     if (monitor !== undefined) givenUp.add(monitor)
+  },
+  async limitIdleTime(tx, milliseconds) {
+    if (engineOf(tx) === 'postgres') await query(tx, pgStatements.limitIdleTime(milliseconds), [])
   },
 }
 

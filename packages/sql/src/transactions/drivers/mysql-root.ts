@@ -64,6 +64,7 @@ export function mysqlRoot<P>({
   return {
     ...own,
     checksCommit: true,
+    limitsIdleTime: true,
     async query(pool, text, values, timeoutMs) {
       const { query, release } = await lend(pool)
       let answered = false

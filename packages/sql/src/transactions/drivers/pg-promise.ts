@@ -4,6 +4,7 @@ import { hasFunction } from '../members.ts'
 import { withLiterals } from './postgres-literals.ts'
 import { outsideTransaction } from './hidden-errors.ts'
 import { hiddenStatements } from './hidden-statements.ts'
+import { pgStatements } from './pg-statements.ts'
 
 /** The part of a transaction of pg-promise that txbox uses; `pg-promise` itself is not imported. */
 interface PgPromiseTransaction {
@@ -31,6 +32,8 @@ export const pgPromiseHandle: DriverAdapter<PgPromiseTransaction> = {
     return ctx
   },
   monitor: () => undefined,
+  limitIdleTime: (tx, milliseconds) =>
+    pgPromiseHandle.query(tx, pgStatements.limitIdleTime(milliseconds), []),
   async query(tx, text, values) {
     try {
       // Rows are read as lists, because an option of pg-promise ("receive") may rename the properties of objects.

@@ -43,6 +43,7 @@ interface PgQuery extends FlyingQuery {
 export const pgRoot: RootAdapter<PgPool> = {
   name: 'pg',
   checksCommit: true,
+  limitsIdleTime: true,
   recognises: (root): root is PgPool => isPool(root),
   maxConnections: (pool) => pool.options?.max,
   async query(pool, text, values, timeoutMs) {

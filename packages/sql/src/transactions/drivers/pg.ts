@@ -3,7 +3,7 @@ import type { ConnectionMonitor, DriverAdapter, Snapshot, SqlResult, Transaction
 import { isOfAborted } from '../aborted-transaction.ts'
 import { endOf } from '../end-of-connection.ts'
 import { hasFunction, hasNumber } from '../members.ts'
-import { COMMAND_TAGS } from './pg-statements.ts'
+import { COMMAND_TAGS, pgStatements } from './pg-statements.ts'
 
 /** The part of a `pg` client that txbox uses; `pg` itself is not imported. */
 export interface PgClient {
@@ -66,6 +66,7 @@ export const pgHandle: DriverAdapter<PgClient> = {
   query(client, text, values) {
     return client.query(text, values as unknown[]).then(toSqlResult)
   },
+  limitIdleTime: (client, milliseconds) => client.query(pgStatements.limitIdleTime(milliseconds)),
   watchEnd: (client) => endOf(client, (error) => typeof propertyOf(error, 'severity') === 'string'),
   sever(client) {
     // A client without a listener for its 'error' event would end the process.

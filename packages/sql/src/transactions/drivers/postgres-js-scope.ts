@@ -79,15 +79,16 @@ export function meeting(sql: PostgresJs): StatementOptions {
  * undo the transaction that has the connection by now, or end the process.
  *
  * @param outer the transaction, if this is a savepoint.
+ * @param first a statement that is sent together with the first one of the transaction. If it fails, `open` rejects.
  */
 export function inScope<T>(
   open: (work: (tx: PostgresJs) => Promise<T>) => Promise<T>,
   work: (tx: PostgresJs) => unknown,
-  outer?: PostgresJs,
+  { outer, first = '' }: { readonly outer?: PostgresJs; readonly first?: string },
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     const run = async (tx: PostgresJs): Promise<T> => {
-      const sql = guarded(tx, outer)
+      const sql = guarded(tx, outer, first)
       try {
         const result = work(sql)
         // postgres.js sends the queries that a callback returns in a list.
@@ -108,7 +109,7 @@ export function inScope<T>(
  * Returns a handle that rejects its statements when the transaction has ended. On a lost connection, they would run in
  * the transaction that has the connection by then, or outside of one, or end the process.
  */
-function guarded(tx: PostgresJs, outer: PostgresJs | undefined): PostgresJs {
+function guarded(tx: PostgresJs, outer: PostgresJs | undefined, first: string): PostgresJs {
   const { handler } = tx.unsafe('')
   if (handler === undefined) return tx
   const { unsafe, file, notify, savepoint } = tx as PostgresJsTransaction
@@ -132,12 +133,14 @@ function guarded(tx: PostgresJs, outer: PostgresJs | undefined): PostgresJs {
     savepoint: refusing((...args) => {
       const work = args.at(-1)
       if (typeof work !== 'function') return savepoint(...args)
-      return inScope((run) => savepoint(...args.slice(0, -1), run), work as (tx: PostgresJs) => unknown, sql)
+      return inScope((run) => savepoint(...args.slice(0, -1), run), work as (tx: PostgresJs) => unknown, {
+        outer: sql,
+      })
     }),
   })
   const known = outer && met.get(scopeOf(outer))
   if (known !== undefined) met.set(guard, known)
   // This statement, which is sent together with the next one, makes the connection known. If it fails, `begin` rejects.
-  else tx.unsafe('', [], meeting(sql)).execute()
+  else tx.unsafe(first, [], meeting(sql)).execute()
   return sql
 }

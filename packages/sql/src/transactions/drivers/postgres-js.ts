@@ -15,6 +15,7 @@ import {
   type PostgresJsResult,
 } from './postgres-js-scope.ts'
 import { LEVELS, hiddenStatements } from './hidden-statements.ts'
+import { pgStatements } from './pg-statements.ts'
 
 interface PostgresJsRoot extends PostgresJs {
   readonly options?: { readonly max?: number }
@@ -67,10 +68,12 @@ export const postgresJsRoot: RootAdapter<PostgresJsRoot> = {
       },
     }
   },
-  transact: (root, work, isolation) =>
+  limitsIdleTime: true,
+  transact: (root, work, isolation, idleLimitMs) =>
     inScope(
       (begun) => (isolation === undefined ? root.begin(begun) : root.begin(LEVELS[isolation], begun)),
       (tx) => work(tx, undefined),
+      { first: idleLimitMs === undefined ? '' : pgStatements.limitIdleTime(idleLimitMs) },
     ),
 }
 

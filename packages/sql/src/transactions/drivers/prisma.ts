@@ -6,6 +6,7 @@ import type { Send } from '../monitors/connection-monitor.ts'
 import { hasFunction } from '../members.ts'
 import { withItsColumns } from './renamed-columns.ts'
 import { HiddenMonitor } from '../monitors/hidden-monitor.ts'
+import { pgStatements } from './pg-statements.ts'
 import { driverError, notRun, otherPrisma, transactionError } from './prisma-errors.ts'
 
 /** The part of an interactive transaction of Prisma that txbox uses. A client has the same methods, and `$connect`. */
@@ -73,6 +74,10 @@ export function prismaOn(engine: Engine): DriverAdapter<PrismaTransaction> {
     identityOf: (tx) => scopeOf(tx, engine),
     monitor: (tx) => (engine === 'postgres' ? undefined : monitorOf(tx)),
     query,
+    ...(engine === 'postgres' && {
+      limitIdleTime: (tx: PrismaTransaction, milliseconds: number) =>
+        query(tx, pgStatements.limitIdleTime(milliseconds), []),
+    }),
   }
 }
 

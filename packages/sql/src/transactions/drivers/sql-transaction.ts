@@ -3,6 +3,7 @@ import { identityOf, isSqlTransaction } from '@txbox/core/internal'
 import type { DriverAdapter, Engine, SqlResult } from '../adapters.ts'
 import { plainValues } from '../array-text.ts'
 import { withItsColumns } from './renamed-columns.ts'
+import { pgStatements } from './pg-statements.ts'
 import { HiddenMonitor } from '../monitors/hidden-monitor.ts'
 
 /**
@@ -31,6 +32,10 @@ export function sqlTransactionOn(engine: Engine): DriverAdapter<SqlTransaction> 
     monitor: (tx) => (engine === 'mysql' ? monitorOf(tx) : undefined),
     sever: (tx) => tx.close?.(),
     canSever: (tx) => tx.close !== undefined,
+    ...(engine === 'postgres' && {
+      limitIdleTime: async (tx: SqlTransaction, milliseconds: number) =>
+        tx.query(pgStatements.limitIdleTime(milliseconds), []),
+    }),
     async query(tx, text, values) {
       const result = toSqlResult(await tx.query(text, engine === 'postgres' ? plainValues(values) : []))
       return { ...result, rows: withItsColumns(result.rows, text, 'The library behind sqlTransaction') }
