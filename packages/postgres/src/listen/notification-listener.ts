@@ -48,7 +48,7 @@ export class NotificationListener implements WakeUps {
   readonly #settings: ListenerSettings
   readonly #events: ListenerEvents
   readonly #closing = new AbortController()
-  /** Sends LISTEN for channels that were added; absent while no connection listens. */
+  /** Sends LISTEN for channels that were added; absent while there is no connection. */
   #listenOnMore: (() => void) | undefined
 
   constructor(settings: ListenerSettings, events: ListenerEvents) {
@@ -114,9 +114,10 @@ export class NotificationListener implements WakeUps {
       // Messages may have been stored while nothing listened on a channel, or before their sleeper was added.
       this.#events.woken()
     }
-    await listen()
-    // If the connection does not answer, the next check finds out.
+    // Before the first LISTEN is answered: a channel may be added meanwhile. If the connection does not answer, the next check
+    // finds out. To listen twice on a channel changes nothing.
     this.#listenOnMore = () => void listen().catch(() => undefined)
+    await listen()
   }
 
   async #connect(ended: (error: unknown) => void): Promise<ListeningConnection> {
