@@ -11,22 +11,39 @@ export interface Cause {
 /** The header in which a message names the message that has caused it. */
 export const CAUSATION_HEADER = 'txbox-causation-id'
 
-/** By the transaction that the handler got: a publish through any other transaction is not part of the handler's work. */
-const causes = new WeakMap<object, Cause>()
+/**
+ * By the transaction that the handler got: a publish through any other transaction is not part of the handler's work. The last one
+ * is that of the innermost handler.
+ */
+const causes = new WeakMap<object, Cause[]>()
 
-/** Runs a handler whose publishes take over the ids of its message. */
+/**
+ * Runs a handler whose publishes take over the ids of its message. Inside another handler with the same transaction, both handlers
+ * have stored what the inner one stores, and the cause of the outer one holds again afterwards.
+ */
 export async function causing<R>(tx: unknown, cause: Cause, handler: () => Promise<R> | R): Promise<R> {
   if (typeof tx !== 'object' || tx === null) return handler()
-  causes.set(tx, cause)
+  const open = causes.get(tx) ?? []
+  causes.set(tx, open)
+  const outer = open.at(-1)
+  const own: Cause = {
+    ...cause,
+    stored() {
+      cause.stored?.()
+      outer?.stored?.()
+    },
+  }
+  open.push(own)
   try {
     return await handler()
   } finally {
-    causes.delete(tx)
+    // Not the last one, if handlers run side by side.
+    open.splice(open.indexOf(own), 1)
   }
 }
 
 export function causeOf(tx: object): Cause | undefined {
-  return causes.get(tx)
+  return causes.get(tx)?.at(-1)
 }
 
 /** Adds the ids of the cause to a message that does not have its own. */
