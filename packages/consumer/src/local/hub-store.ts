@@ -18,15 +18,27 @@ import type {
  */
 export class HubStore implements LocalStore {
   readonly #store: LocalStore
-  /** The maximum number of statements at the same time. */
-  connections: number
+  #connections: number
   #running = 0
   /** The statements that wait, in their order. */
   readonly #waiting: (() => void)[] = []
+  /** The last of the questions about keys, which are asked one after the other. */
+  #asked: Promise<unknown> = Promise.resolve()
 
   constructor(store: LocalStore, connections: number) {
     this.#store = store
-    this.connections = connections
+    this.#connections = connections
+  }
+
+  /** Changes the maximum number of statements at the same time. */
+  set connections(connections: number) {
+    this.#connections = connections
+    while (this.#running < connections) {
+      const next = this.#waiting.shift()
+      if (next === undefined) return
+      this.#running++
+      next()
+    }
   }
 
   get generation(): number {
@@ -83,7 +95,10 @@ export class HubStore implements LocalStore {
   }
 
   isKeyUnlocked(at: LocalShard, key: string): Promise<boolean> {
-    return this.#run(() => this.#store.isKeyUnlocked(at, key))
+    // After a takeover there is one question for each key: polls and settlements must not wait behind all of them.
+    const answer = this.#asked.then(() => this.#run(() => this.#store.isKeyUnlocked(at, key)))
+    this.#asked = answer.catch(() => undefined)
+    return answer
   }
 
   handled(consumer: string, types: readonly string[]): Promise<void> {
@@ -103,12 +118,12 @@ export class HubStore implements LocalStore {
   }
 
   async #run<R>(statement: () => Promise<R>): Promise<R> {
-    if (this.#running < this.connections) this.#running++
+    if (this.#running < this.#connections) this.#running++
     else await new Promise<void>((resolve) => this.#waiting.push(resolve))
     try {
       return await statement()
     } finally {
-      const next = this.#running > this.connections ? undefined : this.#waiting.shift()
+      const next = this.#running > this.#connections ? undefined : this.#waiting.shift()
       if (next === undefined) this.#running--
       else next()
     }
