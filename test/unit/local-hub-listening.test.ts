@@ -26,7 +26,7 @@ test('U4 consumers of a database that cannot notify poll ten times a second, how
   expect(polls).toBeLessThanOrEqual(11)
 })
 
-test('U1 while a connection listens, polls are rare; when it is lost, they are soon again, which one consumer says once', async () => {
+test('U1 while a connection listens that has notified, polls are rare; when it is lost, they are soon again, which one consumer says once', async () => {
   const database = new QuietDatabase()
   database.canListen = true
   const ports = database.process()
@@ -36,6 +36,10 @@ test('U1 while a connection listens, polls are rare; when it is lost, they are s
   await mailer.holds(16)
   expect(database.sleepers.size).toBe(1)
   const [sleeper] = database.sleepers
+  // The connection listens, but nothing shows that any transaction notifies.
+  sleeper!.woken()
+  expect(await pollsIn(database, 1000)).toBeGreaterThanOrEqual(6)
+  sleeper!.woken(true)
   sleeper!.woken()
   expect(await pollsIn(database, 1000)).toBeLessThanOrEqual(3)
   sleeper!.failed(new Error('lost'))

@@ -82,8 +82,8 @@ export interface AnyLocalConsumerOptions<Tx> {
    * The polling interval in milliseconds: `min` while there are messages, growing to `max` when idle; each 1 ms to 1 h, `max` at least `min`. The local
    * consumers of a process that share a `database` poll together, at the shortest interval of them.
    *
-   * @default { min: 20, max: 500 } while a connection listens, and { min: 20, max: 100 } while none does; `min` for `max` if that is
-   * more
+   * @default { min: 20, max: 500 } while a connection listens and a transaction has notified on it, otherwise { min: 20, max: 100 };
+   * `min` for `max` if that is more
    */
   pollIntervalMs?: { min?: number | undefined; max?: number | undefined } | undefined
   /**

@@ -11,6 +11,7 @@ export interface PollInterval {
 
 /** A poll finds what a lost notification was about, and everything where nothing notifies. */
 export interface PollIntervals {
+  /** While a connection listens on which transactions have notified. */
   readonly listening: PollInterval
   readonly polling: PollInterval
 }
@@ -19,7 +20,7 @@ const MIN_MS = 20
 const MAX_MS = { listening: 500, polling: 100 } as const
 
 /**
- * Checks the option `pollIntervalMs`, whose `min` and `max` hold whether a connection listens or not.
+ * Checks the option `pollIntervalMs`, whose `min` and `max` hold whether transactions notify or not.
  *
  * @throws {InvalidOptionError} for an unknown or wrong part of the option.
  */
@@ -33,12 +34,15 @@ export function pollIntervalsOption(where: string, option: unknown): PollInterva
   return { listening: upTo(MAX_MS.listening), polling: upTo(MAX_MS.polling) }
 }
 
-/** Polls at once when there is news, and more often while nothing listens. */
+/**
+ * Polls at once when there is news. Polls are rarer only after a transaction has notified, and while the connection listens: where
+ * no transaction notifies, a connection that listens is of no use.
+ */
 export class PacedSleeper implements Sleeper {
   readonly #pace: PollPace
   readonly #report: (error: unknown) => void
   #intervals: PollIntervals
-  #isListening = false
+  #isNotified = false
 
   constructor(pace: PollPace, intervals: PollIntervals, report: (error: unknown) => void) {
     this.#pace = pace
@@ -53,9 +57,9 @@ export class PacedSleeper implements Sleeper {
     this.#setPace()
   }
 
-  readonly woken = (): void => {
-    if (!this.#isListening) {
-      this.#isListening = true
+  readonly woken = (isNotified = false): void => {
+    if (isNotified && !this.#isNotified) {
+      this.#isNotified = true
       this.#setPace()
     }
     this.#pace.news()
@@ -67,14 +71,14 @@ export class PacedSleeper implements Sleeper {
   }
 
   stoppedListening(): void {
-    if (!this.#isListening) return
-    this.#isListening = false
+    if (!this.#isNotified) return
+    this.#isNotified = false
     this.#setPace()
     // The wait in progress may be a long one.
     this.#pace.wake()
   }
 
   #setPace(): void {
-    this.#pace.between(this.#isListening ? this.#intervals.listening : this.#intervals.polling)
+    this.#pace.between(this.#isNotified ? this.#intervals.listening : this.#intervals.polling)
   }
 }

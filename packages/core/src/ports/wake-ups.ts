@@ -8,8 +8,12 @@ export interface WakeUps {
 
 /** Receives notifications about new messages. */
 export interface Sleeper {
-  /** There may be new messages. Called often, also when listening begins, and after a lost connection was replaced. */
-  readonly woken: () => void
+  /**
+   * There may be new messages. Called often, also when listening begins, and after a lost connection was replaced.
+   *
+   * @param isNotified whether a transaction has notified of messages for this sleeper. @default false
+   */
+  readonly woken: (isNotified?: boolean) => void
   /** There is no listening connection. Another connection is opened after a pause. */
   readonly failed: (error: unknown) => void
 }

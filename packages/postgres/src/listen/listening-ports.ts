@@ -27,7 +27,7 @@ export function listeningPorts(
   return {
     listen: (sleeper, how) =>
       new NotificationListener(alone(channelOf(schema), how?.isDefault === true), {
-        woken: () => sleeper.woken(),
+        woken: (channel) => sleeper.woken(channel !== undefined),
         failed: sleeper.failed,
       }),
     listenToQueue: (payload, sleeper, how) =>
@@ -47,7 +47,7 @@ function toQueue(
 ): WakeUps {
   return new NotificationListener(settings, {
     woken: (channel, payload) => {
-      if (channel === undefined || payload === queue) sleeper.woken()
+      if (channel === undefined || payload === queue) sleeper.woken(channel !== undefined)
     },
     failed: sleeper.failed,
   })

@@ -44,7 +44,7 @@ export class SharedListener {
       const isForAll = channel === undefined
       const isWanted =
         channel === wanted.channel && (wanted.payload === undefined || payload === wanted.payload)
-      if (isForAll || isWanted) sleeper.woken()
+      if (isForAll || isWanted) sleeper.woken(isWanted)
     }
   }
 

@@ -42,8 +42,8 @@ export interface RelayOptions {
   /**
    * The polling interval in milliseconds: `min` while there are messages, growing to `max` when idle; each 1 ms to 1 h.
    *
-   * @default { min: 20, max: 500 } while a connection listens, and { min: 20, max: 100 } while none does; `min` for `max` if that is
-   * more
+   * @default { min: 20, max: 500 } while a connection listens and a transaction has notified on it, otherwise { min: 20, max: 100 };
+   * `min` for `max` if that is more
    */
   pollIntervalMs?: { min?: number | undefined; max?: number | undefined } | undefined
   /**
