@@ -1,6 +1,6 @@
-import { InvalidOptionError } from '@txbox/core'
+import { InvalidOptionError, exponentialBackoff } from '@txbox/core'
 import { postgres } from '@txbox/postgres'
-import { atLeastOnce, createTxbox, publishEach } from 'txbox'
+import { atLeastOnce, createTxbox, publishEach, type TxboxConsumerOptions } from 'txbox'
 import { Pool } from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import { MemorySource } from '../support/subjects/memory-source.ts'
@@ -86,6 +86,14 @@ const WRONG: Readonly<Record<string, readonly [changed: object, text: RegExp]>> 
     { sources, subscriptions: { made: ['payments'] } },
     /'payments', which is a source/,
   ],
+  'another way to notify': [
+    { notify: 'sometimes' },
+    /^createTxbox, publish: createOutbox: the option 'notify' must be true, false or 'auto'/,
+  ],
+  'another way to wake a consumer': [
+    { consumers: { billing: { handlers: { made: handler }, wakeup: 'never' } } },
+    /consumer 'billing': .*'wakeup' must be 'auto'/,
+  ],
   'another way of unrouted messages': [{ unrouted: 'drop' }, /'unrouted' must be 'refuse' or 'ignore'/],
   'a relay without a publisher': [{ relay: {} }, /'relay' needs the option 'publisher'/],
   'a relay that is true': [{ publisher, relay: true }, /'relay' must be false or an object of options/],
@@ -166,6 +174,19 @@ test('every part of a box is reachable', () => {
   expect(box.deadLetters).toHaveProperty('list')
   expect(box.inbox('billing').consumer).toBe('billing')
   expect(() => box.inbox('')).toThrow(InvalidOptionError)
+})
+
+test('a consumer of a box has every option of a local consumer', () => {
+  const billing: Required<TxboxConsumerOptions<unknown>> = {
+    ...{ handlers: { made: handler }, concurrency: 1, order: 'per-key', retry: exponentialBackoff() },
+    ...{ handleTimeoutMs: 1000, leaseMs: 1000, pollIntervalMs: { min: 10 }, wakeup: 'poll' },
+    ...{ isolationLevel: 'repeatable read', logger: false, batch: undefined },
+  }
+  for (const notify of ['auto', true, false]) {
+    const box = create({ consumers: { billing }, notify })
+    onTestFinished(() => box.stop())
+    expect(Object.keys(box.consumers)).toEqual(['billing'])
+  }
 })
 
 test("a type may be named 'handlers'", () => {

@@ -33,6 +33,12 @@ import {
 } from './consumer-settings.ts'
 
 const WHERE = 'createLocalConsumer'
+
+/** The options of `createLocalConsumer` that `createTxbox` does not give itself. */
+export const LOCAL_ENTRY_OPTIONS: readonly string[] = [
+  ...['handlers', 'concurrency', 'batch', 'order', 'retry', 'handleTimeoutMs', 'leaseMs', 'pollIntervalMs'],
+  ...['wakeup', 'isolationLevel', 'logger'],
+]
 const MAX_CONCURRENCY = 10_000
 const MAX_BATCHES = 1000
 const MAX_PREFETCH = 65_535
@@ -65,8 +71,8 @@ export interface LocalSettings {
 /** @throws {InvalidOptionError} for a missing, unknown or wrong option. */
 export function checkLocalOptions(options: object): LocalSettings {
   const check = new OptionChecker(WHERE, options).known(
-    ...['database', 'consumer', 'handlers', 'concurrency', 'batch', 'order', 'retry', 'handleTimeoutMs'],
-    ...['leaseMs', 'pollIntervalMs', 'wakeup', 'isolationLevel', 'logger', 'signal'],
+    ...['database', 'consumer', 'signal'],
+    ...LOCAL_ENTRY_OPTIONS,
   )
   const database = propertyOf(options, 'database')
   const ports = connectedPortsOf(WHERE, database)

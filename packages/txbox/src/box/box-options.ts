@@ -8,7 +8,7 @@ import type {
 } from '@txbox/consumer'
 import type { ConnectedDatabase, InboxMessage, Logger, Publisher, Source } from '@txbox/core'
 import type { GarbageCollectorOptions } from '@txbox/gc'
-import type { SubscriptionOptions } from '@txbox/outbox'
+import type { OutboxOptions, SubscriptionOptions } from '@txbox/outbox'
 import type { RelayOptions } from '@txbox/relay'
 
 /** A function whose parameters a handler may narrow: to the payload of its type. */
@@ -95,6 +95,12 @@ export interface TxboxOptions<Tx, Name extends string = string, SourceName exten
   sources?: { readonly [S in SourceName]: TxboxSource<Tx> } | undefined
   /** As in `createOutbox`: what happens with a message that has neither a topic nor a subscriber. @default 'refuse' */
   unrouted?: SubscriptionOptions['unrouted']
+  /**
+   * As in `createOutbox`: whether transactions that store messages notify the relays and local consumers that listen.
+   *
+   * @default 'auto'; on MySQL and MariaDB, which cannot notify, this is `false`
+   */
+  notify?: OutboxOptions['notify'] | undefined
   /**
    * Whether `start` and `drain` create or update the tables of txbox. `'unless-production'`: never if NODE_ENV is `production`;
    * otherwise, tables that are missing are created, and earlier ones are updated if NODE_ENV is `development` or `test`, or on

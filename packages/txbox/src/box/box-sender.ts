@@ -1,12 +1,13 @@
 import type { ConnectedDatabase } from '@txbox/core'
-import { createOutbox, type SubscribedOutbox, type SubscriptionOptions } from '@txbox/outbox'
+import { createOutbox, type SubscribedOutbox } from '@txbox/outbox'
+import type { TxboxOptions } from './box-options.ts'
 import type { BoxSettings } from './box-settings.ts'
 import { subscriptionsOf } from './local-parts.ts'
 
 /** Stores messages for the consumers of a box, for those that are registered, and for those that were named. */
 export function boxSender(
   { consumers, sources, subscriptions }: BoxSettings,
-  unrouted: SubscriptionOptions['unrouted'],
+  { unrouted, notify }: Pick<TxboxOptions<unknown>, 'unrouted' | 'notify'>,
   database: ConnectedDatabase<unknown>,
 ): SubscribedOutbox {
   return createOutbox({
@@ -16,5 +17,6 @@ export function boxSender(
     >,
     registered: true,
     unrouted,
+    ...(notify !== undefined && { notify }),
   })
 }

@@ -45,6 +45,7 @@ export function checkBoxOptions(options: object): BoxSettings {
       'publisher',
       'sources',
       'unrouted',
+      'notify',
       'migrate',
       'allowPGlite',
     ],

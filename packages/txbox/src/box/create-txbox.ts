@@ -36,7 +36,7 @@ export function createTxbox<Tx, Name extends string = never, SourceName extends 
   const ambient = new Ambient()
   const database = options.database as ConnectedDatabase<unknown>
   const parts = boxParts(settings, { ambient, database, isolationLevel: options.isolationLevel })
-  const send = creating('publish', () => boxSender(settings, options.unrouted, database))
+  const send = creating('publish', () => boxSender(settings, options, database))
   const box = new Box(settings, { ambient, database, parts, send })
   return stoppedBy(settings.signal, box) as unknown as Txbox<Tx, Name, SourceName>
 }

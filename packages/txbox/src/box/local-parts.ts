@@ -1,5 +1,5 @@
 import { atLeastOnce, createLocalConsumer, type LocalConsumer } from '@txbox/consumer'
-import { markedHandlerOf } from '@txbox/consumer/internal'
+import { LOCAL_ENTRY_OPTIONS, markedHandlerOf } from '@txbox/consumer/internal'
 import { InvalidOptionError } from '@txbox/core'
 import { OptionChecker, nameOf, oneLine } from '@txbox/core/internal'
 import type { Ambient } from './ambient.ts'
@@ -7,19 +7,13 @@ import { creating } from './box-settings.ts'
 
 type Handler = (...args: readonly unknown[]) => unknown
 
-/** The options of `createLocalConsumer` that an entry may have. */
-const OPTIONS = [
-  ...['handlers', 'concurrency', 'batch', 'order', 'retry', 'handleTimeoutMs', 'leaseMs', 'pollIntervalMs'],
-  ...['isolationLevel', 'logger'],
-]
-
 /** The options of an entry of `consumers`, which is these options, or the handlers alone. */
 export function consumerOptions(name: string, entry: object): Readonly<Record<string, unknown>> {
   const { handlers } = entry as { readonly handlers?: unknown }
   // A type may be named 'handlers', too.
   const isHandler = typeof handlers === 'function' || markedHandlerOf(handlers) !== undefined
   if (handlers === undefined || isHandler) return { handlers: entry }
-  new OptionChecker(`createTxbox, consumer '${oneLine(name)}'`, entry).known(...OPTIONS)
+  new OptionChecker(`createTxbox, consumer '${oneLine(name)}'`, entry).known(...LOCAL_ENTRY_OPTIONS)
   return entry as Readonly<Record<string, unknown>>
 }
 
