@@ -1,6 +1,6 @@
 import { hours } from '@txbox/core'
 import type { LocalStore } from '@txbox/core/ports'
-import { Deadline, LifeCycle, OptionChecker, SHARDS, oneLine, pause } from '@txbox/core/internal'
+import { Deadline, LifeCycle, OptionChecker, SHARDS, oneLine, pause, untilTime } from '@txbox/core/internal'
 import { ConsumerRun } from './consumer-run.ts'
 import type { LocalSource } from './local/local-source.ts'
 import { shareConcurrency, DEFAULT_CONCURRENCY } from './options/concurrency-shares.ts'
@@ -18,8 +18,8 @@ const LOOK_MS = 20
 /** How often nothing must be left: a message may become due right after the commit of the one before it. */
 const QUIET_LOOKS = 2
 
-/** The messages that are left are counted up to this number: counting them takes time. */
-const MOST_LEFT = 1_000_000
+/** The messages that are left are counted up to this number, and for so long after the deadline: counting them takes time. */
+const COUNT = { most: 1_000_000, graceMs: 1000 }
 
 /** The minimum timeout of statements for a busy database. */
 const MIN_TIMEOUT_MS = 5000
@@ -98,16 +98,20 @@ export class LocalConsumerLife extends LifeCycle implements LocalConsumer {
     ]
     this.#drains++
     let isEmpty = false
+    let run: ConsumerRun | undefined
     try {
-      const run = await (this.#run ??= this.#begin())
+      run = await untilTime((this.#run ??= this.#begin()), endsAt, () => undefined)
       const endTimeMs = Math.min(deadlineMs * END_TIME.share, END_TIME.maxMs)
-      isEmpty = await this.#emptied(run, endsAt - endTimeMs)
+      if (run !== undefined) isEmpty = await this.#emptied(run, endsAt - endTimeMs)
     } finally {
-      await this.#drainOver(Math.max(0, Math.min(hours(1), endsAt - performance.now())))
+      const over = this.#drainOver(Math.max(0, Math.min(hours(1), endsAt - performance.now())))
+      // A run that has not begun in time ends when it has.
+      if (run !== undefined) await over
       for (const each of forget) each()
     }
-    const left = isEmpty ? 0 : await this.#store().countDue(this.#settings.consumer, MOST_LEFT)
-    return { ...counts, left }
+    if (isEmpty) return { ...counts, left: 0 }
+    const counting = this.#store().countDue(this.#settings.consumer, COUNT.most)
+    return { ...counts, left: await untilTime(counting, endsAt + COUNT.graceMs, () => Number.NaN) }
   }
 
   /** Waits until no message is due and none is held. @returns whether that was so before the time. */
@@ -115,10 +119,11 @@ export class LocalConsumerLife extends LifeCycle implements LocalConsumer {
     const store = this.#store()
     const { consumer } = this.#settings
     const shards = Array.from({ length: SHARDS }, (_, shard) => ({ consumer, shard }))
+    const isWorkLeft = async (): Promise<boolean> => (await store.work(shards)).length > 0
     for (let quiet = 0; ;) {
       // First what this process does, and then what the database has: a message may become due right after the commit of another.
       const isIdle = run.figures.inHand === 0 && this.#source?.isQuiet() !== false
-      const isQuiet = isIdle && (await store.work(shards)).length === 0
+      const isQuiet = isIdle && !(await untilTime(isWorkLeft(), until, () => true))
       quiet = isQuiet ? quiet + 1 : 0
       if (quiet === QUIET_LOOKS) return true
       if (this.isStopping || performance.now() >= until) return false

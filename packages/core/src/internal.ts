@@ -76,6 +76,7 @@ export {
 export { Turns, TurnsByObject } from './time/turns.ts'
 export { unanswered } from './errors/unanswered.ts'
 export { unlessAborted } from './time/unless-aborted.ts'
+export { untilTime } from './time/until-time.ts'
 export { usablePause } from './time/usable-pause.ts'
 export { uuidV7 } from './messages/uuid-v7.ts'
 export { mysqlVersionRange, postgresVersionRange } from './database/version-ranges.ts'

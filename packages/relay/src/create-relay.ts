@@ -1,5 +1,13 @@
 import { hours } from '@txbox/core'
-import { Deadline, LifeCycle, OptionChecker, stoppedBy, unlessAborted, within } from '@txbox/core/internal'
+import {
+  Deadline,
+  LifeCycle,
+  OptionChecker,
+  stoppedBy,
+  unlessAborted,
+  untilTime,
+  within,
+} from '@txbox/core/internal'
 import type { RelayLog } from './options/relay-log.ts'
 import { checkRelayOptions, type RelaySettings } from './options/relay-options.ts'
 import { RelayRun } from './relay-run.ts'
@@ -64,12 +72,15 @@ class StartableRelay extends LifeCycle implements Relay {
     let run: RelayRun | undefined
     let before: RelayRun['counts'] | undefined
     try {
-      run = await (this.#run ??= this.#begin())
+      run = await untilTime((this.#run ??= this.#begin()), endsAt, () => undefined)
+      if (run === undefined) return { published: 0, parked: 0, deadLettered: 0 }
       before = { ...run.counts }
       const worksMs = endsAt - performance.now() - Math.min(deadlineMs * END_TIME.share, END_TIME.maxMs)
       await unlessAborted(drainedWithin(run, worksMs), run.broken)
     } finally {
-      await this.#drainOver(Math.max(0, Math.min(hours(1), endsAt - performance.now())))
+      const over = this.#drainOver(Math.max(0, Math.min(hours(1), endsAt - performance.now())))
+      // A run that has not begun in time ends when it has.
+      if (run !== undefined) await over
     }
     // Read only now: calls that were in flight at the end of the drain are part of it.
     const { published, parked, deadLettered } = run.counts
@@ -130,7 +141,8 @@ class StartableRelay extends LifeCycle implements Relay {
     const run = await deadline.waitFor(starting)
     if (run === undefined) starting.then((started) => started?.stop(0)).catch(() => undefined)
     else await run.stop(deadline.leftMs)
-    await ended
+    // A run of a drain may not even have begun.
+    if (ended !== undefined) await deadline.waitFor(ended, 0)
     // The async function turns an error that `close` throws into a rejection.
     const closing = (async () => this.#settings.publisher.close?.())()
     // Even if no time is left, `close` gets one turn of the event loop.

@@ -146,7 +146,10 @@ export interface LocalDrainResult {
   /** How often a message has failed, and waits for its next attempt. */
   readonly parked: number
   readonly deadLettered: number
-  /** The number of messages that are due and were not handled, because the deadline had come; at most 1,000,000. */
+  /**
+   * The number of messages that are due and were not handled, because the deadline had come; at most 1,000,000. `NaN` if the
+   * database has not counted them within a second after the deadline.
+   */
   readonly left: number
 }
 

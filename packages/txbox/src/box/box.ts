@@ -1,5 +1,5 @@
-import { InvalidOptionError } from '@txbox/core'
-import { Deadline, LifeCycle, OptionChecker, unlessAborted } from '@txbox/core/internal'
+import { DatabaseUnavailableError, InvalidOptionError } from '@txbox/core'
+import { Deadline, LifeCycle, OptionChecker, unlessAborted, untilTime } from '@txbox/core/internal'
 import { hours, type Inbox } from '@txbox/inbox'
 import { createDeadLetters } from '@txbox/relay'
 import { ambientInbox } from './ambient-inbox.ts'
@@ -104,7 +104,12 @@ export class Box extends LifeCycle {
     const endsAt = performance.now() + (deadlineMs ?? Infinity)
     const { ambient, parts } = this.#tools
     return ambient.outside(async () => {
-      await this.#prepare()
+      await untilTime(this.#prepare(), endsAt, () => {
+        throw new DatabaseUnavailableError(
+          `drain: the tables and the subscriptions of the box were not ready within ${deadlineMs} ms, so nothing was handled. If they ` +
+            'are created or updated, that goes on. Call drain again.',
+        )
+      })
       return drainBox(parts, this.#settings.ports, endsAt)
     })
   }

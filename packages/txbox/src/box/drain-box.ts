@@ -1,7 +1,11 @@
 import type { LocalConsumer } from '@txbox/consumer'
 import type { ConnectedPorts } from '@txbox/core/ports'
+import { untilTime } from '@txbox/core/internal'
 import type { BoxParts } from './box-parts.ts'
 import type { TxboxDrained } from './txbox.ts'
+
+/** How long after the deadline the messages that are left in the outbox may be counted. */
+const COUNT_GRACE_MS = 1000
 
 /** Drains the consumers and the relay of a box, again and again until nothing new is due, or the deadline has come. */
 export async function drainBox(
@@ -37,7 +41,10 @@ export async function drainBox(
     }
   }
   const lefts = [...ofConsumers.values()].map(({ left }) => left)
-  const inOutbox = relay === undefined || endsAt === Infinity ? 0 : await dueInOutbox(ports)
+  const inOutbox =
+    relay === undefined || endsAt === Infinity
+      ? 0
+      : await untilTime(dueInOutbox(ports), endsAt + COUNT_GRACE_MS, () => Number.NaN)
   const left = lefts.reduce((total, each) => total + each, inOutbox)
   return { ...sum, left, consumers: Object.fromEntries(ofConsumers) }
 }

@@ -26,7 +26,8 @@ export interface TxboxDrained {
   readonly deadLettered: number
   /**
    * The number of messages that are due and not done, because the deadline had come: at the consumers of the box, and in its outbox
-   * if the box has a relay. At most 1,000,000 of each consumer; some 10,000 of the outbox.
+   * if the box has a relay. At most 1,000,000 of each consumer; some 10,000 of the outbox. `NaN` if the database has not counted
+   * them within a second after the deadline.
    */
   readonly left: number
   /** By the name of the local consumer. */
@@ -102,6 +103,7 @@ export interface Txbox<
    * Handles and publishes what is due, and returns: for cron jobs and functions, also without `start`. Checks or creates the tables
    * first, as `start` does. Messages that handlers publish are part of it; sources of brokers and retries that are not due are not.
    *
+   * @throws {DatabaseUnavailableError} also when the tables and the subscriptions were not ready at the deadline. Nothing was handled.
    * @throws {InvalidOptionError} for an unknown or wrong option, and the errors of `start`.
    */
   drain(options?: {
