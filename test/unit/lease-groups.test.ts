@@ -1,63 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { HeldShard } from '../../packages/core/src/leases/held-shard.ts'
-import type { LeaseGroup } from '../../packages/core/src/leases/lease-group.ts'
 import { LeaseKeeper } from '../../packages/core/src/leases/lease-keeper.ts'
-import { LOCAL_LEASES, RELAY_LEASES } from '../../packages/core/src/leases/lease-names.ts'
-import { MemoryLeases, MemoryLeaseStore } from '../support/subjects/memory-lease-store.ts'
-
-const LEASE_MS = 3000
-
-/** Several processes with keepers of their own, on one table and one clock. */
-class Processes {
-  readonly leases = new MemoryLeases()
-  readonly #running: Process[] = []
-  readonly clock = { monotonicMs: () => this.leases.now, wallMs: () => this.leases.now }
-
-  start(owner: string): Process {
-    const process = new Process(owner, this)
-    this.#running.push(process)
-    return process
-  }
-
-  /** As SIGKILL does. */
-  kill(process: Process): void {
-    this.#running.splice(this.#running.indexOf(process), 1)
-  }
-
-  async rounds(count: number): Promise<void> {
-    for (let n = 0; n < count; n++) {
-      for (const { keeper } of this.#running) await keeper.round()
-      this.leases.now += 1000
-    }
-  }
-}
-
-class Process {
-  readonly store: MemoryLeaseStore
-  readonly keeper: LeaseKeeper
-  readonly lost: [shard: number, reason: string][] = []
-  readonly failures: unknown[] = []
-
-  constructor(owner: string, { leases, clock }: Processes) {
-    this.store = new MemoryLeaseStore(leases)
-    const failed = (error: unknown): void => void this.failures.push(error)
-    this.keeper = new LeaseKeeper(this.store, { owner, names: LOCAL_LEASES, clock, failed })
-  }
-
-  run(consumer: string, leaseMs = LEASE_MS): LeaseGroup {
-    const lost = ({ shard }: HeldShard, reason: string): void => void this.lost.push([shard, reason])
-    return this.keeper.add({
-      path: `${consumer}/`,
-      leaseMs,
-      events: { acquired: () => undefined, lost },
-    })
-  }
-}
-
-function sizes(...groups: readonly LeaseGroup[]): readonly number[] {
-  return groups.map(({ held }) => held.length)
-}
+import { RELAY_LEASES } from '../../packages/core/src/leases/lease-names.ts'
+import { LEASE_MS, Processes, sizes, type Process } from '../support/subjects/lease-processes.ts'
+import { MemoryLeaseStore } from '../support/subjects/memory-lease-store.ts'
 
 test('the statements of a round do not grow with the number of consumers', async () => {
   const processes = new Processes()
@@ -209,10 +156,42 @@ test('a shard that no other process takes is taken beyond the share', async () =
   processes.leases.rows.get(busy.lease.name)!.expiresAt = 0
   await processes.rounds(LEASE_MS / 1000 + 3)
   expect(sizes(first, second)).toEqual([7, 9])
+  const extra = second.held.at(-1)!
+  expect(extra.shard).toBe(busy.shard)
+  // Later it counts, and another one is given away, which the first process can take while its work still hangs.
+  await processes.rounds(12 * (LEASE_MS / 1000) + 3)
+  expect(sizes(first, second)).toEqual([8, 8])
+  expect(second.held).toContain(extra)
   busy.endTurn()
   await first.rest(busy)
-  await processes.rounds(3)
-  expect(sizes(first, second)).toEqual([7, 9])
+  await processes.rounds(12 * (LEASE_MS / 1000) + 3)
+  expect(sizes(first, second)).toEqual([8, 8])
+})
+
+test('shards whose owner can take none of them are seldom without one, and shared again when it can', async () => {
+  const processes = new Processes()
+  const [one, two] = [processes.start('one'), processes.start('two')]
+  const first = one.run('billing')
+  await processes.rounds(2)
+  const hanging = first.held
+  for (const held of hanging) held.beginTurn()
+  for (const { lease } of hanging) processes.leases.rows.get(lease.name)!.expiresAt = 0
+  const second = two.run('billing')
+  let [unowned, rounds] = [0, 0]
+  await processes.rounds(LEASE_MS / 1000 + 3)
+  expect(sizes(first, second)).toEqual([0, 16])
+  for (; rounds < 100; rounds += 1) {
+    await processes.rounds(1)
+    unowned += 16 - second.held.length
+  }
+  // Eight shards for the length of a lease, after every twelve in which they had an owner.
+  expect(unowned / (8 * rounds)).toBeLessThan(1 / 8)
+  for (const held of hanging) {
+    held.endTurn()
+    await first.rest(held)
+  }
+  await processes.rounds(13 * (LEASE_MS / 1000) + 3)
+  expect(sizes(first, second)).toEqual([8, 8])
 })
 
 test('consumers with leases of different lengths are renewed with their own', async () => {

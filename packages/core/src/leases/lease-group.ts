@@ -180,9 +180,11 @@ export class LeaseGroup {
   }
 
   async giveAway(count: number): Promise<void> {
-    // Idle shards first: they can be released at once.
+    // Idle shards first: they can be released at once. Of these, first those that the others are sure to be able to take.
+    const rank = (held: HeldShard): number =>
+      2 * Number(held.isAtWork) + Number(this.#share.isExtra(held.shard))
     const leaving = this.#counted()
-      .toSorted((a, b) => Number(a.isAtWork) - Number(b.isAtWork))
+      .toSorted((a, b) => rank(a) - rank(b))
       .slice(0, count)
     for (const held of leaving) held.leave()
     await this.#giveBack(leaving.filter((held) => !held.isAtWork))
@@ -208,7 +210,7 @@ export class LeaseGroup {
   async take(acquired: readonly TrustedLease[], isExtra: boolean): Promise<void> {
     for (const { lease, trust } of acquired) {
       const held = this.#hold(lease, trust)
-      if (isExtra) this.#share.addExtra(held.shard)
+      if (isExtra) this.#share.addExtra(held.shard, this.#clock.monotonicMs())
     }
     if (this.#isStopping) await this.#stop()
   }
@@ -239,7 +241,8 @@ export class LeaseGroup {
   }
 
   #counted(): readonly HeldShard[] {
-    return this.held.filter((held) => !held.isLeaving && this.#share.counts(held.shard))
+    const now = this.#clock.monotonicMs()
+    return this.held.filter((held) => !held.isLeaving && this.#share.counts(held.shard, now))
   }
 
   #resign(): Lease | undefined {
