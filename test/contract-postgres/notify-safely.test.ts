@@ -162,6 +162,37 @@ describe('a server with a small queue of notifications', () => {
     await pool.query('grant execute on function pg_catalog.pg_notify(text, text) to public')
   })
 
+  test('U3 each transaction notifies by the privilege of its own role, also on one connection', async () => {
+    const pool = server.pool()
+    warnings()
+    await pool.query(`
+      create role silenced;
+      grant usage on schema txbox to silenced;
+      grant select, insert on all tables in schema txbox to silenced;
+      grant usage on all sequences in schema txbox to silenced;
+      revoke execute on function pg_catalog.pg_notify(text, text) from public`)
+    const listener = await server.connect()
+    const heard: string[] = []
+    listener.on('notification', ({ channel }) => void heard.push(channel))
+    await listener.query('listen "txbox_outbox_7c7d129d"')
+    const outbox = outboxOf(undefined)
+    const client = await server.connect()
+    const before = await stored(pool)
+    for (const role of ['', 'set local role silenced', '']) {
+      await sleep(1100)
+      await client.query(`begin; ${role}`)
+      await outbox.publish(client, { topic: 't', payload: 1 })
+      await client.query('commit')
+    }
+    expect(await stored(pool)).toBe(before + 3)
+    await until(
+      async () => heard.length >= 2,
+      () => `2 notifications; there are ${heard.length}`,
+    )
+    expect(heard.length).toBe(2)
+    await pool.query('grant execute on function pg_catalog.pg_notify(text, text) to public')
+  })
+
   test('U3 a queue of notifications that is half full gets none that nobody asked for; a full one fails no such transaction', async () => {
     const warned = warnings()
     const pool = server.pool()

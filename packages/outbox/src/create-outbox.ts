@@ -71,7 +71,7 @@ export interface OutboxOptions {
    * NOTIFY takes a lock during COMMIT that all notifying transactions of the server share: at high rates, polling is faster.
    *
    * - `'auto'`: a transaction after a silence notifies, and of many only some: at most 20 transactions a second in this process, with
-   *   one statement more. Others are found by the next poll, which is soon while there are messages. Never notifies where that could
+   *   two statements more. Others are found by the next poll, which is soon while there are messages. Never notifies where that could
    *   let the transaction fail: on a server with `max_prepared_transactions` above 0, in a transaction with a `lock_timeout`, while
    *   the server's queue of notifications is half full, and without the privilege. Each reason is reported once as a process
    *   warning with the code `TXBOX_NOT_NOTIFYING`.

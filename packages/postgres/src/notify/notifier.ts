@@ -30,8 +30,8 @@ const REASONS: Readonly<Record<string, string>> = {
 
 /** Notifies those who listen when a transaction commits. */
 export class Notifier {
-  /** Whether the role may notify, once it was asked for. */
-  #isAllowed: boolean | undefined
+  /** Whether the server has prepared transactions: only a restart of the server can change this. */
+  #hasPrepared = false
 
   /**
    * Must be called after the messages were stored: a later call that is not awaited must not overtake their INSERT. With `'auto'`,
@@ -46,21 +46,21 @@ export class Notifier {
   }
 
   async #notifyIfSafe(session: Session, notifications: readonly Notification[]): Promise<void> {
-    if (this.#isAllowed === false) return
+    if (this.#hasPrepared) return
     if (!budget.take(notifications.map(({ channel, payload }) => `${channel} ${payload}`))) return
-    this.#isAllowed ??= await this.#ask(session)
-    if (!this.#isAllowed) return report('forbidden')
+    // Each time: the transactions of one connection may have different roles, and a privilege may be revoked.
+    if (!(await this.#isAllowed(session))) return report('forbidden')
     const { rows } = await execute(session, NOTIFYING, notifyStatements.notifyIfSafe, [
       notifications.map(({ channel }) => channel),
       notifications.map(({ payload }) => payload),
     ])
     const answer = columns.text(rows[0], 'answer')
     if (answer in REASONS) report(answer)
-    // Only a restart of the server can change this.
-    if (answer === UNSAFE.prepared) this.#isAllowed = false
+    if (answer === UNSAFE.prepared) this.#hasPrepared = true
   }
 
-  async #ask(session: Session): Promise<boolean> {
+  /** Whether the role of the transaction may notify. */
+  async #isAllowed(session: Session): Promise<boolean> {
     const { rows } = await execute(session, NOTIFYING, notifyStatements.mayNotify, [])
     return columns.flag(rows[0], 'allowed')
   }
