@@ -30,8 +30,8 @@ export interface ListenerSettings {
   /** How often the connection is checked, because a connection whose server is gone may never report an error. */
   readonly checkIntervalMs: number
   /**
-   * Whether a connection that goes through a pooler does not listen. In transaction mode, the pooler would pass LISTEN to a
-   * connection that others use too, which would listen forever.
+   * Whether a connection through a pooler is closed before it listens. In transaction mode, the pooler would pass LISTEN to a
+   * connection that others use too, and that would listen forever.
    */
   readonly avoidsPoolers: boolean
 }
@@ -144,7 +144,8 @@ async function assertDirect(connection: ListeningConnection): Promise<void> {
   if (Array.isArray(rows) && propertyOf(rows[0], 'id') === String(processId)) return
   throw new PoolerInBetween(
     'The connection goes through a pooler, which may lose notifications, and new messages are only found by polling. Pass the ' +
-      "server's own address as the option 'listen' of postgres(), or let it poll: wakeup: 'poll', or notify: false of a queue.",
+      "server's own address as the option 'listen' of postgres(). Or do without notifications: wakeup: 'poll' of a relay or a local " +
+      'consumer, notify: false of a queue.',
   )
 }
 

@@ -47,6 +47,7 @@ export interface TxboxConsumerOptions<Tx> extends OfConsumer<Tx> {
 export interface TxboxBatchConsumerOptions<Tx> extends OfConsumer<Tx> {
   /** The handlers by the type of the messages, at least one. */
   handlers: Readonly<Record<string, TxboxBatchHandler<Tx>>>
+  /** How many messages one transaction handles at most, and how long it waits for them. */
   batch: BatchOptions
 }
 
@@ -74,7 +75,7 @@ export interface TxboxSource<Tx> extends Pick<
   unhandled?: 'dead-letter' | 'ignore' | undefined
 }
 
-/** `Name` and `SourceName` are the names of the consumers and of the sources. */
+/** The options of `createTxbox`. `Name` and `SourceName` are the names of the consumers and of the sources. */
 export interface TxboxOptions<Tx, Name extends string = string, SourceName extends string = string> {
   /** The result of `postgres({ db })` or `mysql({ db })`. */
   database: ConnectedDatabase<Tx>
@@ -85,11 +86,14 @@ export interface TxboxOptions<Tx, Name extends string = string, SourceName exten
    */
   consumers?: { readonly [N in Name]: TxboxConsumer<Tx> } | undefined
   /**
-   * Further consumers of types of messages: those of other processes. The consumers of this box, and those that are registered in
-   * the database, get their messages anyway; a consumer in several of these gets a message once. @default none
+   * Further consumers by type of message: those of other processes. The consumers of this box, and those that are registered in the
+   * database, get their messages anyway. A consumer that is named twice gets a message once. @default none
    */
   subscriptions?: Readonly<Record<string, readonly string[]>> | undefined
-  /** Where the relay of this box publishes messages with a `topic`. The box closes the publisher. @default no relay */
+  /**
+   * Where the relay of this box publishes messages with a `topic`. When the box stops, it closes the publisher. @default no publisher,
+   * and so no relay
+   */
   publisher?: Publisher | undefined
   /** The consumers of brokers, by name. @default none */
   sources?: { readonly [S in SourceName]: TxboxSource<Tx> } | undefined
@@ -115,11 +119,16 @@ export interface TxboxOptions<Tx, Name extends string = string, SourceName exten
   relay?: false | Omit<RelayOptions, 'database' | 'publisher' | 'signal'> | undefined
   /** Options of the garbage collector; `false` if another process has it. @default a collector with its defaults */
   gc?: false | Omit<GarbageCollectorOptions, 'database' | 'signal'> | undefined
-  /** The isolation level of the handlers' transactions of all local consumers, as in `createLocalConsumer`. */
+  /**
+   * The isolation level of the handlers' transactions of all local consumers, as in `createLocalConsumer`. A consumer's own option
+   * comes first.
+   *
+   * @default the server's default on PostgreSQL; 'read committed' on MySQL and MariaDB
+   */
   isolationLevel?: AnyLocalConsumerOptions<Tx>['isolationLevel']
   /**
-   * A logger for all parts, with pino's argument order, or `consoleLogger()`. Without a logger, failures that have no listener become
-   * process warnings with the code `TXBOX_UNHEARD_…`; `false` suppresses the warnings.
+   * A logger for all parts, with pino's argument order, or `consoleLogger()`. Without a logger, the first trouble of each part becomes
+   * a process warning with a code `TXBOX_UNHEARD_…` if the event has no listener; `false` suppresses the warnings.
    */
   logger?: Logger | false | undefined
   /** The time limit of `stop` in milliseconds, 0 to 1 h. @default 25_000 */
@@ -129,6 +138,6 @@ export interface TxboxOptions<Tx, Name extends string = string, SourceName exten
    * keeps it running, so close your pool when `stopped` resolves. @default false
    */
   signals?: boolean | undefined
-  /** Aborting the signal stops the box. */
+  /** Aborting the signal stops the box, as `stop()` does. @default none */
   signal?: AbortSignal | undefined
 }

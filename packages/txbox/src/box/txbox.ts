@@ -21,8 +21,12 @@ export interface TxboxDrained {
   readonly handled: number
   /** The number of messages that the relay has published. */
   readonly published: number
-  /** How often a message has failed or was refused, and waits for its next attempt. */
+  /**
+   * How often a message was put aside until its next attempt: because its handler has failed, because the broker has refused it, or
+   * because it stands behind such a message of its key.
+   */
   readonly parked: number
+  /** The number of messages that have become dead letters. */
   readonly deadLettered: number
   /**
    * The number of messages that are due and not done, because the deadline had come: at the consumers of the box, and in its outbox
@@ -36,9 +40,11 @@ export interface TxboxDrained {
 
 /** What a readiness probe needs to know. */
 export interface TxboxHealth {
-  /** Whether all parts are. */
+  /** Whether all parts are ok: the box runs, and none of them has reported a trouble that may last. */
   readonly ok: boolean
-  /** `relay` and `gc`, if the box has them, and the names of its consumers and sources. */
+  /**
+   * The parts by name: `relay` and `gc`, if the box has them, and its consumers and sources. `reason` says why a part is not ok.
+   */
   readonly parts: Readonly<Record<string, { readonly ok: boolean; readonly reason?: string }>>
   /**
    * For how long the oldest message has been due that the consumers or the relay of this box should have handled; 0 if none is due.
