@@ -21,6 +21,7 @@ interface KyselyExecutor {
     readonly supportsReturning?: boolean
     readonly supportsOutput?: boolean
     readonly supportsTransactionalDdl?: boolean
+    readonly supportsMultipleConnections?: boolean
   }
   provideConnection<T>(consumer: (connection: KyselyConnection) => Promise<T>): Promise<T>
 }
@@ -69,7 +70,9 @@ export const kyselyHandle: DriverAdapter<KyselyTransaction> = {
     if (monitor !== undefined) givenUp.add(monitor)
   },
   async limitIdleTime(tx, milliseconds) {
-    if (engineOf(tx) === 'postgres') await query(tx, pgStatements.limitIdleTime(milliseconds), [])
+    // Where there can be only one connection, on PGlite, its end is the end of the database.
+    const isAlone = tx.getExecutor().adapter?.supportsMultipleConnections === false
+    if (engineOf(tx) === 'postgres' && !isAlone) await query(tx, pgStatements.limitIdleTime(milliseconds), [])
   },
 }
 
