@@ -26,7 +26,7 @@ function databaseWith(
     local: (how) => Object.assign(ports.local(how), { countDue: async () => 1, ...local }),
     ...changed,
   }
-  quiet.answer = async (shards) => shards.slice(0, 1).map((at) => ({ ...at, waiting: false, due: true }))
+  quiet.answer = async (shards) => [{ ...shards[0]!, waiting: false, due: true }]
   return { engine: 'postgres', [portsKey]: all, transact: never } as unknown as ConnectedDatabase<unknown>
 }
 
