@@ -48,40 +48,6 @@ test('no shard is tried to acquire that another process holds', async () => {
   expect(two.store.calls.filter((call) => call.startsWith('acquire'))).toEqual(['acquire 1'])
 })
 
-test('L2 of the shards at work, one at a time is stopped to be given away, and the next one follows when its work has ended', async () => {
-  const processes = new Processes()
-  const [one, two] = [processes.start('one'), processes.start('two')]
-  const first = one.run('billing')
-  await processes.rounds(1)
-  const [idle, ...busy] = first.held
-  for (const held of busy) held.beginTurn()
-  const second = two.run('billing')
-  const leaving = (): readonly HeldShard[] => first.held.filter((held) => held.isLeaving)
-  await processes.rounds(4)
-  expect([sizes(first, second), leaving().length]).toEqual([[15, 1], 1])
-  expect(second.held[0]!.shard).toBe(idle!.shard)
-  for (let given = 2; given <= 8; given += 1) {
-    const [held] = leaving() as [HeldShard]
-    held.endTurn()
-    await first.rest(held)
-    expect([first.held.length, leaving().length]).toEqual([16 - given, given < 8 ? 1 : 0])
-  }
-  await processes.rounds(2)
-  expect(sizes(first, second)).toEqual([8, 8])
-
-  // What has become idle meanwhile is given away with the next round.
-  await second.leave()
-  await two.keeper.remove(second)
-  await processes.rounds(3)
-  for (const held of first.held) if (!held.isAtWork) held.beginTurn()
-  const third = two.run('billing')
-  await processes.rounds(2)
-  expect([sizes(first, third), leaving().length]).toEqual([[16, 0], 1])
-  for (const held of first.held) if (!held.isLeaving) held.endTurn()
-  await processes.rounds(2)
-  expect(sizes(first, third)).toEqual([9, 7])
-})
-
 test('each consumer has its own even shares, as processes come and go', async () => {
   const processes = new Processes()
   const [one, two, three] = ['one', 'two', 'three'].map((owner) => processes.start(owner)) as [

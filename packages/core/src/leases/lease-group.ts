@@ -46,8 +46,6 @@ export class LeaseGroup {
    * crash.
    */
   readonly #terms = new Map<string, { readonly term: bigint; readonly ownLosses: number }>()
-  /** How many shards are still to be given away, beside those that are leaving. */
-  #excess = 0
   #member: Lease | undefined
   #isStopping = false
   #isMember = true
@@ -117,9 +115,7 @@ export class LeaseGroup {
   async rest(held: HeldShard): Promise<void> {
     if (held.isAtWork) return
     if (this.#unfinished.get(held.shard) === held) this.#unfinished.delete(held.shard)
-    if (!held.isLeaving || this.#held.get(held.shard) !== held) return
-    await this.#giveBack([held])
-    if (!this.#isStopping) await this.giveAway()
+    if (held.isLeaving && this.#held.get(held.shard) === held) await this.#giveBack([held])
   }
 
   /** Must be called when the database reports that this process no longer holds the lease. */
@@ -180,28 +176,18 @@ export class LeaseGroup {
     const size = this.#share.size(members.map(({ owner }) => owner))
     const counted = this.#counted().length
     if (counted !== size) this.#share.forgetUnowned()
-    this.#excess = Math.max(0, counted - size)
     return size - counted
   }
 
-  /**
-   * Gives away the shards that are too many as of the last call of {@link missing}. Idle ones are released at once. One at work begins
-   * nothing more until all of its work has ended, which may take long: so there is one such shard at a time, and the next one follows
-   * when it has been released.
-   */
-  async giveAway(): Promise<void> {
+  async giveAway(count: number): Promise<void> {
+    // Idle shards first: they can be released at once. Of these, first those that the others are sure to be able to take.
     const rank = (held: HeldShard): number =>
       2 * Number(held.isAtWork) + Number(this.#share.isExtra(held.shard))
-    // Of the idle shards, first those that the others are sure to be able to take.
-    const given = this.#counted()
+    const leaving = this.#counted()
       .toSorted((a, b) => rank(a) - rank(b))
-      .slice(0, this.#excess)
-    const idle = given.filter((held) => !held.isAtWork)
-    const isOneLeaving = this.held.some((held) => held.isLeaving)
-    const leaving = isOneLeaving ? idle : given.slice(0, idle.length + 1)
-    this.#excess -= leaving.length
+      .slice(0, count)
     for (const held of leaving) held.leave()
-    await this.#giveBack(idle)
+    await this.#giveBack(leaving.filter((held) => !held.isAtWork))
   }
 
   /** The names of the shards that this process may try to acquire: those that have an owner are left out if that is known. */

@@ -124,7 +124,7 @@ export class LeaseKeeper {
     for (const group of groups) {
       if (group.isStopping) continue
       const missing = group.missing(holders)
-      if (missing < 0) await group.giveAway()
+      if (missing < 0) await group.giveAway(-missing)
       else if (missing > 0) await this.#take(group, group.free(holders), missing)
       else complete.push(group)
     }
