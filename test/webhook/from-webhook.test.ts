@@ -168,6 +168,22 @@ test('W2 GitHub sends JSON in a form, if the webhook is configured so', () => {
   })
 })
 
+test('W1 the content type, which is not signed, does not turn a signed body into other content', () => {
+  const title = `a&payload=${encodeURIComponent('{"action":"deleted"}')}&b`
+  const body = JSON.stringify({ action: 'opened', title })
+  const form = { 'content-type': 'application/x-www-form-urlencoded' }
+  expect(read('github', signed('github', { body, headers: form })).payload).not.toHaveProperty('action')
+  for (const other of [` payload=${title}`, `b=1&payload=%7B%7D`, `Payload=%7B%7D`, '']) {
+    expect(read('github', signed('github', { body: other, headers: form })).payload).toBeInstanceOf(Uint8Array)
+  }
+  // JSON is in UTF-8 (RFC 8259), whatever charset is named.
+  const cafe = JSON.stringify({ action: 'opened', title: 'Café 日本' })
+  for (const charset of ['utf-8', 'windows-1252', 'utf-16le', 'shift_jis']) {
+    const headers = { 'content-type': `application/json; charset=${charset}` }
+    expect(read('github', signed('github', { body: cafe, headers })).payload).toEqual(JSON.parse(cafe))
+  }
+})
+
 test('W2 thin events of Stripe have their time in RFC 3339', () => {
   const body = '{"id":"evt_2","object":"v2.core.event","created":"2026-09-17T06:20:52.246Z"}'
   expect(read('stripe', signed('stripe', { body })).time).toBe('2026-09-17T06:20:52.246Z')
