@@ -39,7 +39,9 @@ const PROBE_MS = 5000
  * - Without `url`, a network error or a time-out is a rejection that counts. A host that failed five times in a row gets no message
  *   for 30 s, and its messages wait without counting.
  * - With `url`, a network error, a time-out, 502, 503 and 504 throw if another message failed alike within 10 s, or if an unsigned HEAD
- *   request to the endpoint fails alike. Otherwise the message is at fault, and is rejected.
+ *   request to the endpoint fails alike. Otherwise the message is at fault, and is rejected. Messages that have failed alike for 60 s,
+ *   while HEAD is answered, no longer throw, so that they cannot stop the relay: they wait without counting until another message is
+ *   accepted, and count from then on.
  *
  * Calls may overlap. Of each ordering key, one message is in flight at a time.
  *
@@ -144,11 +146,13 @@ class WebhookPublisher implements Publisher {
       }
       if (typeof answer.status === 'string') return answer
       const { status } = answer
+      const result = resultOf(message, url, answer, this.#secretsOf(to.headers))
       if (this.#endpoint === undefined) this.#hosts.answered(url.host)
-      else if (isAccepted(status)) this.#endpoint.accepted()
-      else if (isAway(status) && (await this.#endpoint.isAway(message.id, signal)))
-        throw outage(url, `it answered ${status}`)
-      return resultOf(message, url, answer, this.#secretsOf(to.headers))
+      else if (isAway(status)) {
+        const away = outage(url, `it answered ${status}`)
+        return await this.#failedAt(this.#endpoint, message, result, away, signal)
+      } else this.#endpoint.answered(message.id, isAccepted(status))
+      return result
     })
   }
 
@@ -158,9 +162,26 @@ class WebhookPublisher implements Publisher {
     error: unknown,
     signal: AbortSignal,
   ): Promise<PublishResult> {
-    if (this.#endpoint === undefined) this.#hosts.failed(url.host)
-    else if (await this.#endpoint.isAway(message.id, signal)) throw outage(url, reasonOf(error), error)
-    return rejected(message, url, reasonOf(error), { cause: error })
+    const result = rejected(message, url, reasonOf(error), { cause: error })
+    if (this.#endpoint !== undefined) {
+      const away = outage(url, reasonOf(error), error)
+      return await this.#failedAt(this.#endpoint, message, result, away, signal)
+    }
+    this.#hosts.failed(url.host)
+    return result
+  }
+
+  /** The result of a message for which the one endpoint did not answer, or answered that it is away. @throws `away` in an outage. */
+  async #failedAt(
+    endpoint: OneEndpoint,
+    { id }: OutboxMessage,
+    result: PublishResult,
+    away: BrokerUnavailableError,
+    signal: AbortSignal,
+  ): Promise<PublishResult> {
+    const fault = await endpoint.failed(id, signal)
+    if (fault === 'away') throw away
+    return fault === 'undecided' && result.status === 'rejected' ? { ...result, counted: false } : result
   }
 
   /** @returns why the one endpoint is away; `undefined` if it is there, or if each message has an endpoint of its own. */
