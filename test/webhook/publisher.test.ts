@@ -78,6 +78,20 @@ describe('each topic is a URL', () => {
     }
   })
 
+  test('W9 a message that waits for a slow host longer than timeoutMs waits without counting, but for one endpoint it is sent', async () => {
+    const endpoint = await WebhookEndpoint.start((_, response) => {
+      setTimeout(() => response.writeHead(204).end(), 600)
+    })
+    const messages = ['a', 'b', 'c'].map((id) => outboxMessage({ topic: endpoint.url(), id }))
+    const options = { perHostConcurrency: 1, timeoutMs: 1000 }
+    const results = await publish(webhookPublisherOf(options), messages)
+    expect(summary(results)).toEqual(['accepted', 'accepted', 'rejected for now'])
+    expect(results[2]).toHaveProperty('counted', false)
+    expect(reason(results[2])).toContain('busy with other requests for 1000 ms')
+    const one = webhookPublisherOf({ ...options, url: endpoint.url() })
+    expect(summary(await publish(one, messages))).toEqual(['accepted', 'accepted', 'accepted'])
+  })
+
   test('W9 at most perHostConcurrency requests to a host, and concurrency in all, are in flight', async () => {
     let inFlight = 0
     let most = 0

@@ -30,7 +30,12 @@ export interface WebhookPublisherOptions {
   headers?: Readonly<Record<string, string>> | undefined
   /** The maximum number of requests at a time, 1 to 1000. @default 64 */
   concurrency?: number | undefined
-  /** The maximum number of requests to one host and port at a time, 1 to 1000. @default 8 */
+  /**
+   * The maximum number of requests to one host and port at a time, 1 to 1000. Without `url`, a message that waits for one of these
+   * places longer than `timeoutMs` is rejected without counting, and tried again.
+   *
+   * @default 8
+   */
   perHostConcurrency?: number | undefined
   /** How long resolving the host, connecting and the answer may take together, 10 ms to an hour. @default 15_000 */
   timeoutMs?: number | undefined

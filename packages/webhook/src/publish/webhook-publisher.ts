@@ -37,7 +37,8 @@ const PROBE_MS = 5000
  *   case, a value above U+00FF or with white space at an end.
  * - A host of which no address is allowed rejects the message, which can be tried again.
  * - Without `url`, a network error or a time-out is a rejection that counts. A host that failed five times in a row gets no message
- *   for 30 s, and its messages wait without counting.
+ *   for 30 s, and its messages wait without counting. So do messages that found no slot of their host (`perHostConcurrency`) within
+ *   `timeoutMs`, so that a slow host does not hold up the messages of others.
  * - With `url`, a network error, a time-out, 502, 503 and 504 throw if another message failed alike within 10 s, or if an unsigned HEAD
  *   request to the endpoint fails alike. Otherwise the message is at fault, and is rejected. Messages that have failed alike for 60 s,
  *   while HEAD is answered, no longer throw, so that they cannot stop the relay: they wait without counting until another message is
@@ -65,7 +66,9 @@ class WebhookPublisher implements Publisher {
     const client = fetch === undefined ? sendByHttp() : { send: sendByFetch(fetch), close: () => undefined }
     this.#settings = { ...settings, send: client.send }
     this.#disconnect = client.close
-    this.#slots = new HostSlots(concurrency, perHostConcurrency)
+    // All messages of one endpoint wait for the same host, so that none of them holds up another host.
+    const waitMs = settings.url === undefined ? settings.timeoutMs : Infinity
+    this.#slots = new HostSlots({ concurrency, perHost: perHostConcurrency, waitMs })
     this.#endpoint =
       settings.url === undefined
         ? undefined
@@ -130,7 +133,7 @@ class WebhookPublisher implements Publisher {
       return { status: 'rejected', retryable: false, error }
     }
     const { url } = to
-    return await this.#slots.run(url.host, signal, async () => {
+    const outcome = await this.#slots.run(url.host, signal, async (): Promise<PublishResult> => {
       if (this.#endpoint === undefined && !this.#hosts.admits(url.host)) {
         return {
           ...rejected(message, url, 'the host could not be reached five times in a row'),
@@ -154,6 +157,9 @@ class WebhookPublisher implements Publisher {
       } else this.#endpoint.answered(message.id, isAccepted(status))
       return result
     })
+    if (outcome !== 'busy') return outcome
+    const busy = `its host was busy with other requests for ${settings.timeoutMs} ms`
+    return { ...rejected(message, url, busy), counted: false }
   }
 
   async #unanswered(
