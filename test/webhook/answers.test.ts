@@ -62,16 +62,24 @@ describe('answers', () => {
   })
 
   test('N2 the path and query of the URL, and secrets that the endpoint quotes, are not shown', async () => {
-    const endpoint = await WebhookEndpoint.start(({ headers }, response) => {
-      response.writeHead(400).end(`bad request: ${JSON.stringify(headers)}\n\u001b[2J`)
+    const endpoint = await WebhookEndpoint.start(({ headers, path }, response) => {
+      const { authorization = '' } = headers
+      const pair = Buffer.from(authorization.replace('Basic ', ''), 'base64').toString()
+      const body = ['bad request', path, decodeURIComponent(path), JSON.stringify(headers), pair, pair.slice(6)]
+      response.writeHead(400).end(`${body.join('\n')}\n\u001b[2J`)
     })
+    const topic = endpoint.url('/hooks/hidden%2Dpath/hid/den1?token=hidden%20token&hidden-name')
     const publisher = webhookPublisherOf({ headers: { authorization: 'Bearer hidden-word' } })
-    const [result] = await publish(publisher, [
-      outboxMessage({ topic: endpoint.url('/hidden-path?token=hidden') }),
-    ])
-    expect(reason(result)).toContain('bad request')
-    expect(reason(result)).not.toMatch(/hidden/)
-    expect(reason(result)).not.toContain('\u001b')
+    const withPassword = topic.replace('http://', 'http://us%C3%A4r:hidden%2Fpass@')
+    const results = [
+      ...(await publish(publisher, [outboxMessage({ topic })])),
+      ...(await publish(webhookPublisherOf(), [outboxMessage({ topic: withPassword })])),
+    ]
+    for (const result of results) {
+      expect(reason(result)).toContain('bad request')
+      expect(reason(result)).not.toMatch(/hidden|hid.den|den1|usär/)
+      expect(reason(result)).not.toContain('\u001b')
+    }
   })
 
   test.for([true, false])('W8 an endless answer holds up nothing, accepted: %j', async (isAccepted) => {

@@ -149,7 +149,7 @@ class WebhookPublisher implements Publisher {
       }
       if (typeof answer.status === 'string') return answer
       const { status } = answer
-      const result = resultOf(message, url, answer, this.#secretsOf(to.headers))
+      const result = resultOf(message, to, answer, settings)
       if (this.#endpoint === undefined) this.#hosts.answered(url.host)
       else if (isAway(status)) {
         const away = outage(url, `it answered ${status}`)
@@ -205,14 +205,6 @@ class WebhookPublisher implements Publisher {
       signal.throwIfAborted()
       return outage(url, reasonOf(error), error)
     }
-  }
-
-  /** What an endpoint may quote in its answer, and must not get into a log. */
-  #secretsOf(headers: Readonly<Record<string, string>>): string[] {
-    const { authorization } = headers
-    return [...Object.values(this.#settings.headers), ...(authorization === undefined ? [] : [authorization])]
-      .flatMap((value) => [value].concat(value.split(' ')))
-      .filter((value) => value.length >= 6)
   }
 }
 
