@@ -103,4 +103,21 @@ describe('answers', () => {
       3000,
     )
   })
+
+  test('W8 at most 64 answers to accepted messages are read beside the requests in flight', async () => {
+    let open = 0
+    const endpoint = await WebhookEndpoint.start((_, response) => {
+      open += 1
+      response.on('close', () => (open -= 1))
+      response.writeHead(200, { 'content-length': '100' }).write('accepted, and')
+    })
+    const messages = Array.from({ length: 100 }, () => outboxMessage({ topic: endpoint.url() }))
+    const results = await publish(webhookPublisherOf(), messages)
+    expect(new Set(summary(results))).toEqual(new Set(['accepted']))
+    await until(
+      async () => open === 64,
+      () => `${open} answers are open`,
+      2000,
+    )
+  })
 })

@@ -2,15 +2,12 @@ import http, { type ClientRequest, type IncomingMessage } from 'node:http'
 import https from 'node:https'
 import type { LookupFunction } from 'node:net'
 import { ANSWER_BYTES, isAccepted, type Answer } from './answer.ts'
+import { DrainedAnswers } from './drained-answers.ts'
 import type { Address } from './target.ts'
 import type { Headers } from './wire-headers.ts'
 
 /** Many servers close a connection that was idle for 5 s. */
 const IDLE_MS = 3000
-/** How much of the body of an accepted request is read, so that the connection can be used again, and for how long. */
-const DRAINED_BYTES = 65_536
-const DRAIN_MS = 5000
-
 export interface Outgoing {
   readonly method: 'POST' | 'HEAD'
   readonly url: URL
@@ -38,6 +35,7 @@ class HttpsAgent extends https.Agent {
 /** Sends requests with the client of Node.js: it connects to the given addresses, follows no redirect, and retries nothing. */
 export function sendByHttp(): { send: Send; close: () => void } {
   const options = { keepAlive: true, timeout: IDLE_MS }
+  const drained = new DrainedAnswers()
   const agents = { 'http:': new HttpAgent(options), 'https:': new HttpsAgent(options) }
   return {
     send: async (outgoing, addresses, signal) => {
@@ -51,7 +49,7 @@ export function sendByHttp(): { send: Send; close: () => void } {
         ...{ pinned: addresses.map(({ address }) => address).join() },
       })
       const response = await answered(request, outgoing.body)
-      return await read(response)
+      return await read(response, drained)
     },
     close: () => {
       for (const agent of Object.values(agents)) agent.destroy()
@@ -76,27 +74,14 @@ function answered(request: ClientRequest, body: Uint8Array | undefined): Promise
   })
 }
 
-async function read(response: IncomingMessage): Promise<Answer> {
+async function read(response: IncomingMessage, drained: DrainedAnswers): Promise<Answer> {
   const { statusCode: status = 0, headers } = response
   const retryAfter = headers['retry-after']
   if (isAccepted(status)) {
-    drain(response)
+    drained.drain(response)
     return { status, retryAfter, text: '' }
   }
   return { status, retryAfter, text: await beginningOf(response) }
-}
-
-/** Reads the rest of an answer, so that its connection can be used again; an endless answer ends its connection. */
-function drain(response: IncomingMessage): void {
-  let bytes = 0
-  const end = (): void => void response.destroy()
-  const timer = setTimeout(end, DRAIN_MS).unref()
-  response.on('data', (chunk: Buffer) => {
-    bytes += chunk.byteLength
-    if (bytes > DRAINED_BYTES) end()
-  })
-  response.on('error', () => undefined)
-  response.on('close', () => clearTimeout(timer))
 }
 
 async function beginningOf(response: IncomingMessage): Promise<string> {
