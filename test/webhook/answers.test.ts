@@ -104,6 +104,17 @@ describe('answers', () => {
     )
   })
 
+  test('W8 a refusal whose body never ends keeps its status and the beginning of its text', async () => {
+    const endpoint = await WebhookEndpoint.start((_, response) => {
+      response.writeHead(410, { 'content-length': '100' }).write('gone for g')
+    })
+    for (const options of [{}, { fetch }]) {
+      const [result] = await publish(webhookPublisherOf(options), [outboxMessage({ topic: endpoint.url() })])
+      expect(summary([result!])).toEqual(['rejected for good'])
+      expect(reason(result)).toContain('answered 410: gone for g')
+    }
+  })
+
   test('W8 at most 64 answers to accepted messages are read beside the requests in flight', async () => {
     let open = 0
     const endpoint = await WebhookEndpoint.start((_, response) => {

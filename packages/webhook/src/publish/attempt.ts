@@ -81,7 +81,7 @@ export async function attempt(
   }
 }
 
-/** Resolves the host and sends the request, within `timeoutMs`. */
+/** Resolves the host, sends the request, and waits for the status of the answer, within `timeoutMs`. */
 export async function request(
   outgoing: Outgoing,
   { allow, send, timeoutMs }: Pick<AttemptSettings, 'allow' | 'send' | 'timeoutMs'>,
@@ -92,7 +92,10 @@ export async function request(
   const either = AbortSignal.any([signal, timeout.signal])
   try {
     const addresses = await unlessAborted(allowedAddresses(outgoing.url, allow), either)
-    return await unlessAborted(send(outgoing, addresses, either), either)
+    const { status, retryAfter, text } = await unlessAborted(send(outgoing, addresses, either), either)
+    // The status is the answer: it is not given up for a body that comes late, or never.
+    clearTimeout(timer)
+    return { status, retryAfter, text: await text() }
   } catch (error) {
     signal.throwIfAborted()
     throw timeout.signal.aborted ? timeout.signal.reason : error

@@ -1,13 +1,14 @@
 import http, { type ClientRequest, type IncomingMessage } from 'node:http'
 import https from 'node:https'
 import type { LookupFunction } from 'node:net'
-import { ANSWER_BYTES, isAccepted, type Answer } from './answer.ts'
+import { BODY_BYTES, BODY_MS, isAccepted, type ArrivingAnswer } from './answer.ts'
 import { DrainedAnswers } from './drained-answers.ts'
 import type { Address } from './target.ts'
 import type { Headers } from './wire-headers.ts'
 
 /** Many servers close a connection that was idle for 5 s. */
 const IDLE_MS = 3000
+
 export interface Outgoing {
   readonly method: 'POST' | 'HEAD'
   readonly url: URL
@@ -16,7 +17,11 @@ export interface Outgoing {
 }
 
 /** Sends a request, to one of these addresses. Rejects if there is no answer, or when the signal is aborted. */
-export type Send = (outgoing: Outgoing, addresses: readonly Address[], signal: AbortSignal) => Promise<Answer>
+export type Send = (
+  outgoing: Outgoing,
+  addresses: readonly Address[],
+  signal: AbortSignal,
+) => Promise<ArrivingAnswer>
 
 /** A connection is reused for the same addresses only: DNS may have other ones for the host by now, which were refused. */
 const nameOf = (name: string, options: object): string => `${name}:${String(Reflect.get(options, 'pinned'))}`
@@ -49,7 +54,7 @@ export function sendByHttp(): { send: Send; close: () => void } {
         ...{ pinned: addresses.map(({ address }) => address).join() },
       })
       const response = await answered(request, outgoing.body)
-      return await read(response, drained)
+      return arriving(response, drained)
     },
     close: () => {
       for (const agent of Object.values(agents)) agent.destroy()
@@ -74,27 +79,27 @@ function answered(request: ClientRequest, body: Uint8Array | undefined): Promise
   })
 }
 
-async function read(response: IncomingMessage, drained: DrainedAnswers): Promise<Answer> {
+function arriving(response: IncomingMessage, drained: DrainedAnswers): ArrivingAnswer {
   const { statusCode: status = 0, headers } = response
   const retryAfter = headers['retry-after']
-  if (isAccepted(status)) {
-    drained.drain(response)
-    return { status, retryAfter, text: '' }
-  }
-  return { status, retryAfter, text: await beginningOf(response) }
+  if (!isAccepted(status)) return { status, retryAfter, text: () => beginningOf(response) }
+  drained.drain(response)
+  return { status, retryAfter, text: () => Promise.resolve('') }
 }
 
 async function beginningOf(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
+  const timer = setTimeout(() => response.destroy(), BODY_MS)
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) {
       chunks.push(chunk)
       bytes += chunk.byteLength
-      if (bytes >= ANSWER_BYTES) break
+      if (bytes >= BODY_BYTES) break
     }
   } catch {
     // The status is known: a text that broke off adds nothing.
   }
-  return Buffer.concat(chunks).subarray(0, ANSWER_BYTES).toString()
+  clearTimeout(timer)
+  return Buffer.concat(chunks).subarray(0, BODY_BYTES).toString()
 }

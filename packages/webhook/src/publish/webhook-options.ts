@@ -37,7 +37,13 @@ export interface WebhookPublisherOptions {
    * @default 8
    */
   perHostConcurrency?: number | undefined
-  /** How long resolving the host, connecting and the answer may take together, 10 ms to an hour. @default 15_000 */
+  /**
+   * How long resolving the host, connecting, and waiting for the status of the answer may take together, 10 ms to an hour. The beginning of
+   * the body of a refusal, for the text of the error, may take a second more. A relay's `publishTimeoutMs` (60 s by default) should be
+   * longer: it ends a call that has reported no result for this time, and its messages are sent again.
+   *
+   * @default 15_000
+   */
   timeoutMs?: number | undefined
   /**
    * Whether this URL may be called at this address. Called for each address to which the host of the URL resolves; only these addresses
