@@ -150,6 +150,14 @@ test.for<[WebhookScheme, string]>([
   )
 })
 
+test('W2 the time that a header names is that of the message if it is in RFC 3339, and else that of the body', () => {
+  const time = (header: string) => read('standard', signed('standard', { headers: { 'txbox-time': header } })).time
+  expect(time('2026-11-03T20:26:11.000Z')).toBe('2026-11-03T20:26:11.000Z')
+  for (const odd of ['yesterday', '1793738400', '2026-13-03T20:26:11Z', '2026-11-03']) {
+    expect(time(odd)).toBe(EXPECTED.standard.time)
+  }
+})
+
 test('W2 Shopify: the event id alone without a topic, and else the id of the webhook', () => {
   const request = signed('shopify')
   const event = request.headers['x-shopify-event-id']

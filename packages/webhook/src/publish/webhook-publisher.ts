@@ -25,8 +25,8 @@ const PROBE_MS = 5000
  *
  * On the wire: `webhook-id` = id, `webhook-timestamp` = the time of this attempt in seconds, `webhook-signature`; `content-type` and
  * `content-encoding` as in the message; the message's headers; type, ordering key, correlation id and time of creation as the headers
- * `txbox-type`, `txbox-key`, `txbox-correlation-id` and `txbox-time`. The body is the payload, byte for byte. Only id, time and body
- * are signed.
+ * `txbox-type`, `txbox-key`, `txbox-correlation-id` and `txbox-time` (RFC 3339). The body is the payload, byte for byte. Only the id, the
+ * time of the attempt and the body are signed, and not the content type, the fields named `txbox-…` and the other headers.
  *
  * - A message is accepted when the endpoint answers 2xx. Redirects are not followed.
  * - 410 and the answers that blame the request (400, 405, 406, 411, 413, 414, 415, 422, and all 4xx but those that follow) reject it

@@ -37,7 +37,9 @@ export interface WebhookMessage<P = unknown> extends InboxMessage<P> {
  *   itself, such as `host`. What `webhookPublisher` sends as `txbox-type`, `txbox-time` and `txbox-correlation-id` are fields of the
  *   message, and no headers.
  *
- * GitHub and Shopify do not sign their ids: who has a captured body can send it again under another id.
+ * GitHub and Shopify do not sign their ids: who has a captured body can send it again under another id. No scheme signs the content
+ * type and what else comes from headers: `headers`, the type of GitHub and Shopify, Shopify's time, and what `webhookPublisher` sends
+ * as type, time and correlation id.
  *
  * @throws {InvalidSignatureError} when the signature is missing, malformed, made with none of the secrets, or out of the tolerance:
  *   answer 401.
