@@ -1,10 +1,11 @@
 import { InvalidOptionError, type OutboxMessage } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
 import { validateHeaderName } from 'node:http'
+import { CONTENT_ENCODING } from '../schemes/http-headers.ts'
 import { endpointUrl } from './endpoint-url.ts'
 import { signingSecrets } from './signature.ts'
 import { isPublicHttps, type AllowUrl } from './target.ts'
-import { isHeaderValue, type Headers } from './wire-headers.ts'
+import { isHeaderValue, isReserved, type Headers } from './wire-headers.ts'
 
 /** An hour. */
 const LONGEST_TIMEOUT_MS = 3_600_000
@@ -126,7 +127,7 @@ function headersOf(check: OptionChecker, { headers = {} }: WebhookPublisherOptio
   const lower = new Map<string, string>()
   for (const [name, value] of Object.entries(headers)) {
     const key = name.toLowerCase()
-    if (!isUsable(name, value) || lower.has(key)) {
+    if (!isUsable(key, value) || lower.has(key)) {
       throw new InvalidOptionError(
         `${check.where}: the option 'headers' has a header that cannot be sent, or that the publisher sets itself: ` +
           `'${/^[\w-]{1,100}$/.test(name) ? name : '…'}'.`,
@@ -137,6 +138,7 @@ function headersOf(check: OptionChecker, { headers = {} }: WebhookPublisherOptio
   return Object.fromEntries(lower)
 }
 
+/** @param name in lower case. */
 function isUsable(name: string, value: unknown): value is string {
   if (typeof value !== 'string' || !isHeaderValue(name, value)) return false
   try {
@@ -144,7 +146,6 @@ function isUsable(name: string, value: unknown): value is string {
   } catch {
     return false
   }
-  return !/^(webhook-|txbox-|host$|connection$|content-length$|content-type$|content-encoding$|transfer-encoding$|expect$|upgrade$|te$)/i.test(
-    name,
-  )
+  // A message may have its own encoding, and headers named `txbox-…` are those of the message.
+  return !isReserved(name) && name !== CONTENT_ENCODING && !name.startsWith('txbox-')
 }
