@@ -121,4 +121,7 @@ test('W8 the retries are those that Standard Webhooks recommends', () => {
   expect(attempts).toBe(10)
   const minutes = [5, 30, 120, 300, 600, 840, 1200, 1440]
   expect(pauses).toEqual([5000, ...minutes.map((each) => each * 60_000)])
+  const hours = pauses.reduce((sum, each) => sum + each, 0) / 3_600_000
+  expect(hours).toBeGreaterThan(75)
+  expect(hours).toBeLessThan(76)
 })
