@@ -40,8 +40,8 @@ export interface WebhookPublisherOptions {
   perHostConcurrency?: number | undefined
   /**
    * How long resolving the host, connecting, and waiting for the status of the answer may take together, 10 ms to an hour. The beginning of
-   * the body of a refusal, for the text of the error, may take a second more. A relay's `publishTimeoutMs` (60 s by default) should be
-   * longer: it ends a call that has reported no result for this time, and its messages are sent again.
+   * the body of a refusal, for the text of the error, may take a second more. Make it shorter than the relay's `publishTimeoutMs` (60 s by
+   * default), which aborts a call without any result for so long: its messages would be sent again without ever being rejected.
    *
    * @default 15_000
    */
