@@ -22,11 +22,12 @@ export interface WebhookPublisherOptions {
   url?: string | undefined
   /**
    * The secret that signs, `whsec_` and the Base64 of 24 to 64 bytes; up to 10 of them while secrets are replaced, each with a signature
-   * of its own; or a function that returns the secrets of a message's receiver.
+   * of its own; or a function that returns the secrets of a message's receiver. `undefined` is refused, because it is a variable that was
+   * not set rather than the wish to send unsigned messages.
    *
-   * @default messages are not signed
+   * @default messages are not signed, if the option is left out
    */
-  secret?: string | readonly string[] | ((message: OutboxMessage) => string | readonly string[]) | undefined
+  secret?: string | readonly string[] | ((message: OutboxMessage) => string | readonly string[])
   /** Headers of all requests, such as `authorization`. A message with a header of one of these names is rejected permanently. */
   headers?: Readonly<Record<string, string>> | undefined
   /** The maximum number of requests at a time, 1 to 1000. @default 64 */
@@ -84,7 +85,7 @@ export function webhookOptions(options: WebhookPublisherOptions): WebhookSetting
   const requests = { min: 1, max: 1000 }
   return {
     url: urlOf(check, options),
-    secretOf: secretOf(options.secret),
+    secretOf: secretOf(check, options),
     headers: headersOf(check, options),
     concurrency: check.integer('concurrency', { ...requests, default: 64 }),
     perHostConcurrency: check.integer('perHostConcurrency', { ...requests, default: 8 }),
@@ -107,8 +108,15 @@ function urlOf(check: OptionChecker, options: WebhookPublisherOptions): string |
   throw new InvalidOptionError(`${check.where}: the option 'url' must be a URL such as https://host/path.`)
 }
 
-function secretOf(secret: WebhookPublisherOptions['secret']): WebhookSettings['secretOf'] {
-  if ((secret ?? undefined) === undefined) return undefined
+function secretOf(check: OptionChecker, options: WebhookPublisherOptions): WebhookSettings['secretOf'] {
+  if (!('secret' in options)) return undefined
+  const secret: WebhookPublisherOptions['secret'] | null = options.secret
+  if (secret === undefined || secret === null) {
+    throw new InvalidOptionError(
+      `${check.where}: the option 'secret' is ${String(secret)}. An environment variable may not be set. Leave the option out to send ` +
+        'messages without a signature.',
+    )
+  }
   if (typeof secret === 'function') {
     return (message) => {
       const given: unknown = secret(message)
