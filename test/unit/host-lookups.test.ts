@@ -30,7 +30,10 @@ test('W7 a host is looked up once at a time, and anew afterwards; each caller as
 
 test('W7 a lookup that fails fails for all who wait for it, and the next one is made anew', async () => {
   const lookup = vi.spyOn(dns.promises, 'lookup').mockRejectedValueOnce(new Error('ENOTFOUND'))
-  const both = [allowedAddresses(url('c.example'), () => true), allowedAddresses(url('c.example'), () => true)]
+  const both = [
+    allowedAddresses(url('c.example'), () => true),
+    allowedAddresses(url('c.example'), () => true),
+  ]
   for (const each of both) await expect(each).rejects.toThrow('ENOTFOUND')
   expect(lookup).toHaveBeenCalledTimes(1)
   lookup.mockResolvedValueOnce([{ address: '192.0.2.1', family: 4 }] as never)

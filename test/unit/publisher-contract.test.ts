@@ -142,11 +142,14 @@ describe('the contract of publishers', () => {
     expect(closed.slice(-3)).toEqual(CLOSED)
   })
 
-  test.for(['O3', 'A2', 'S2', 'S3'])('%s passes a publisher that is right, up to an error of closing', async (rule) => {
-    const { error, closed } = await outcomeOf(rule, 'none')
-    expect(error).toEqual(new Error('refused cannot be closed'))
-    expect(closed.slice(-3)).toEqual(CLOSED)
-  })
+  test.for(['O3', 'A2', 'S2', 'S3'])(
+    '%s passes a publisher that is right, up to an error of closing',
+    async (rule) => {
+      const { error, closed } = await outcomeOf(rule, 'none')
+      expect(error).toEqual(new Error('refused cannot be closed'))
+      expect(closed.slice(-3)).toEqual(CLOSED)
+    },
+  )
 
   test('a case that says nothing about a publisher is left out by name', () => {
     const rules = (options: PublisherContractOptions) =>

@@ -18,11 +18,17 @@ test.for([
 })
 
 test('N2 property: user and password of Basic authentication are not quoted', () => {
-  const secret = fc.string({ minLength: 4, maxLength: 20, unit: 'grapheme-ascii' }).filter((text) => !/[\s:*]/.test(text))
+  const secret = fc
+    .string({ minLength: 4, maxLength: 20, unit: 'grapheme-ascii' })
+    .filter((text) => !/[\s:*]/.test(text))
   fc.assert(
     fc.property(secret, secret, (user, password) => {
       const basic = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
-      const answer = quotedAnswer(`<${user}> <${password}> <${user}:${password}> <${basic}>`, new URL('https://a.example'), [basic])
+      const answer = quotedAnswer(
+        `<${user}> <${password}> <${user}:${password}> <${basic}>`,
+        new URL('https://a.example'),
+        [basic],
+      )
       expect(answer).toBe('<***> <***> <***> <***>')
     }),
   )

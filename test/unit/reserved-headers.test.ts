@@ -19,7 +19,14 @@ test.for([...HTTP_HEADERS, 'Connection', 'CONTENT-TYPE'])(
 )
 
 test('W8 the headers of the publisher are reserved, and others of txbox are those of the message', () => {
-  for (const name of ['webhook-id', 'Webhook-Anything', 'txbox-type', 'txbox-key', 'txbox-correlation-id', 'TXBOX-time']) {
+  for (const name of [
+    'webhook-id',
+    'Webhook-Anything',
+    'txbox-type',
+    'txbox-key',
+    'txbox-correlation-id',
+    'TXBOX-time',
+  ]) {
     expect(refusal(name)).toThrow(PermanentError)
     expect(option(name)).toThrow("the option 'headers'")
   }

@@ -65,7 +65,14 @@ describe('answers', () => {
     const endpoint = await WebhookEndpoint.start(({ headers, path }, response) => {
       const { authorization = '' } = headers
       const pair = Buffer.from(authorization.replace('Basic ', ''), 'base64').toString()
-      const body = ['bad request', path, decodeURIComponent(path), JSON.stringify(headers), pair, pair.slice(6)]
+      const body = [
+        'bad request',
+        path,
+        decodeURIComponent(path),
+        JSON.stringify(headers),
+        pair,
+        pair.slice(6),
+      ]
       response.writeHead(400).end(`${body.join('\n')}\n\u001b[2J`)
     })
     const topic = endpoint.url('/hooks/hidden%2Dpath/hid/den1?token=hidden%20token&hidden-name')

@@ -151,7 +151,8 @@ test.for<[WebhookScheme, string]>([
 })
 
 test('W2 the time that a header names is that of the message if it is in RFC 3339, and else that of the body', () => {
-  const time = (header: string) => read('standard', signed('standard', { headers: { 'txbox-time': header } })).time
+  const time = (header: string) =>
+    read('standard', signed('standard', { headers: { 'txbox-time': header } })).time
   expect(time('2026-11-03T20:26:11.000Z')).toBe('2026-11-03T20:26:11.000Z')
   for (const odd of ['yesterday', '1793738400', '2026-13-03T20:26:11Z', '2026-11-03']) {
     expect(time(odd)).toBe(EXPECTED.standard.time)
@@ -182,7 +183,9 @@ test('W1 the content type, which is not signed, does not turn a signed body into
   const form = { 'content-type': 'application/x-www-form-urlencoded' }
   expect(read('github', signed('github', { body, headers: form })).payload).not.toHaveProperty('action')
   for (const other of [` payload=${title}`, `b=1&payload=%7B%7D`, `Payload=%7B%7D`, '']) {
-    expect(read('github', signed('github', { body: other, headers: form })).payload).toBeInstanceOf(Uint8Array)
+    expect(read('github', signed('github', { body: other, headers: form })).payload).toBeInstanceOf(
+      Uint8Array,
+    )
   }
   // JSON is in UTF-8 (RFC 8259), whatever charset is named.
   const cafe = JSON.stringify({ action: 'opened', title: 'Café 日本' })

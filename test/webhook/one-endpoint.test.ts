@@ -70,7 +70,9 @@ describe('one endpoint', () => {
     for (const result of await publish(publisher, bad)) {
       expect(result).toMatchObject({ status: 'rejected', retryable: true, counted: false })
     }
-    expect(summary(await publish(publisher, [outboxMessage({ topic: 't', id: 'good' })]))).toEqual(['accepted'])
+    expect(summary(await publish(publisher, [outboxMessage({ topic: 't', id: 'good' })]))).toEqual([
+      'accepted',
+    ])
     for (const result of await publish(publisher, bad)) {
       expect(result).toMatchObject({ status: 'rejected', retryable: true })
       expect(result).not.toHaveProperty('counted')

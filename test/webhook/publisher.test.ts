@@ -29,7 +29,9 @@ describe('the signature', () => {
   test('W8 a message without a secret is not sent unsigned if a function returns none', async () => {
     const endpoint = await WebhookEndpoint.start((_, response) => void response.writeHead(204).end())
     for (const secret of [() => undefined, () => '', () => [], () => 'hidden-word'] as never[]) {
-      const [result] = await publish(webhookPublisherOf({ secret }), [outboxMessage({ topic: endpoint.url() })])
+      const [result] = await publish(webhookPublisherOf({ secret }), [
+        outboxMessage({ topic: endpoint.url() }),
+      ])
       expect(summary([result!])).toEqual(['rejected for now'])
       expect(reason(result)).not.toContain('hidden-word')
     }

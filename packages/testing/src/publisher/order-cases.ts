@@ -90,7 +90,10 @@ export const ORDER: readonly Draft[] = [
         let left = messages.slice(sent, sent + size)
         while (left.length > 0) {
           const answers = await answersOf(publisher, left)
-          assert.ok(!summary([...answers.values()]).includes('rejected for good'), 'a cut was taken for a refusal')
+          assert.ok(
+            !summary([...answers.values()]).includes('rejected for good'),
+            'a cut was taken for a refusal',
+          )
           const accepted = new Set(acceptedOf(answers))
           left = left.filter((message) => !accepted.has(message))
           if (accepted.size > 0) acceptedAt = performance.now()
