@@ -64,6 +64,13 @@ describe('one endpoint', () => {
     expect(await failed('d')).toBe('undecided')
   })
 
+  test('W9 a message that fails while another one is probed leaves both undecided', async () => {
+    const { state, failed, failBoth } = endpointOf()
+    await failBoth(60_000)
+    state.nowMs += 10_000
+    expect(await Promise.all([failed('a'), failed('b')])).toEqual(['undecided', 'undecided'])
+  })
+
   test('W9 while the probe is not answered, an outage remains one', async () => {
     const { state, failed, failBoth } = endpointOf(false)
     expect(new Set(await failBoth(120_000))).toEqual(new Set(['away']))

@@ -131,6 +131,7 @@ describe('answers', () => {
     })
     const messages = Array.from({ length: 100 }, () => outboxMessage({ topic: endpoint.url() }))
     const results = await publish(webhookPublisherOf(), messages)
+    expect(results.map(reason).filter((text) => text !== '')).toEqual([])
     expect(new Set(summary(results))).toEqual(new Set(['accepted']))
     await until(
       async () => open === 64,

@@ -55,10 +55,16 @@ export class OneEndpoint {
     const since = this.#since(id, now)
     if (this.#last?.id !== id) this.#lastOfOther = this.#last
     this.#last = { id, at: now }
-    const isAlike = this.#lastOfOther !== undefined && now - this.#lastOfOther.at < ALIKE_MS
-    if (isAlike && now - since < DOUBT_MS) return 'away'
+    if (this.#hasAlike(id) && now - since < DOUBT_MS) return 'away'
     if (!(await this.#probe(signal))) return 'away'
-    return isAlike && this.#acceptedAt <= since ? 'undecided' : 'at-fault'
+    // Another message of the call may have failed meanwhile.
+    return this.#hasAlike(id) && this.#acceptedAt <= since ? 'undecided' : 'at-fault'
+  }
+
+  /** Whether another message has failed a short time ago, and none was accepted since. */
+  #hasAlike(id: string): boolean {
+    const other = this.#last?.id === id ? this.#lastOfOther : this.#last
+    return other !== undefined && this.#now() - other.at < ALIKE_MS
   }
 
   #since(id: string, now: number): number {
