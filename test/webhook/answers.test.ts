@@ -130,7 +130,7 @@ describe('answers', () => {
       response.writeHead(200, { 'content-length': '100' }).write('accepted, and')
     })
     const messages = Array.from({ length: 100 }, () => outboxMessage({ topic: endpoint.url() }))
-    const results = await publish(webhookPublisherOf(), messages)
+    const results = await publish(webhookPublisherOf({ timeoutMs: 30_000 }), messages)
     expect(results.map(reason).filter((text) => text !== '')).toEqual([])
     expect(new Set(summary(results))).toEqual(new Set(['accepted']))
     await until(
