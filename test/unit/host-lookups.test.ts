@@ -6,7 +6,7 @@ afterEach(() => void vi.restoreAllMocks())
 
 const url = (host: string): URL => new URL(`https://${host}/hook`)
 
-test('W7 a host is looked up once at a time, and anew afterwards; each caller asks allow', async () => {
+test('W7 a host is looked up once at a time, and again afterwards; each caller asks allow', async () => {
   const answers: ((addresses: dns.LookupAddress[]) => void)[] = []
   const lookup = vi
     .spyOn(dns.promises, 'lookup')
@@ -28,7 +28,7 @@ test('W7 a host is looked up once at a time, and anew afterwards; each caller as
   expect(lookup).toHaveBeenCalledTimes(3)
 })
 
-test('W7 a lookup that fails fails for all who wait for it, and the next one is made anew', async () => {
+test('W7 a lookup that fails fails for all who wait for it, and a later one is made again', async () => {
   const lookup = vi.spyOn(dns.promises, 'lookup').mockRejectedValueOnce(new Error('ENOTFOUND'))
   const both = [
     allowedAddresses(url('c.example'), () => true),

@@ -79,7 +79,7 @@ describe('one endpoint', () => {
     expect(await failed('b')).toBe('undecided')
   })
 
-  test('W9 a message that was answered begins anew', async () => {
+  test('W9 a message that was answered begins again', async () => {
     const { endpoint, failed, failBoth } = endpointOf()
     await failBoth(60_000)
     endpoint.answered('a', false)
@@ -90,7 +90,7 @@ describe('one endpoint', () => {
     const { state, failed, failBoth } = endpointOf()
     await failBoth(60_000)
     for (let n = 0; n < 9_999; n += 1) await failed(`other ${n}`)
-    // The message that failed first was forgotten, and begins anew; the second one was not.
+    // The message that failed first was forgotten, and begins again; the second one was not.
     expect([await failed('b'), await failed('a')]).toEqual(['undecided', 'away'])
     expect(state.nowMs).toBe(1_060_000)
   })

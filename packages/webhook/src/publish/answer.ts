@@ -15,7 +15,7 @@ export interface Answer extends AnswerHead {
   readonly text: string
 }
 
-/** An answer whose body may still be on its way. */
+/** An answer whose body may still be in flight. */
 export interface ArrivingAnswer extends AnswerHead {
   /** Reads the beginning of the body, for a second at most. Empty if the request was accepted. Never rejects. */
   readonly text: () => Promise<string>
