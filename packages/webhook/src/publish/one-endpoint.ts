@@ -2,6 +2,8 @@
 const ALIKE_MS = 10_000
 /** After failing for this long, messages that fail alike are no longer taken for an outage if the endpoint answers the probe. */
 const DOUBT_MS = 60_000
+/** So many messages pass in a doubtful minute, beside those that have failed for a minute themselves. In an outage, others need not be tried. */
+const MOST_PASSING = 10
 /** Of more messages, those that have failed for the longest time are forgotten: most were given up. */
 const MOST_MESSAGES = 10_000
 
@@ -29,6 +31,9 @@ export class OneEndpoint {
   /** The last failure, and the last one of another message before it. */
   #last: Failure | undefined
   #lastOfOther: Failure | undefined
+  /** When the failures began, without a minute between two of them, and how many messages have passed since these are in doubt. */
+  #alikeSince = 0
+  #passing = 0
   #acceptedAt = -Infinity
 
   /**
@@ -53,9 +58,9 @@ export class OneEndpoint {
   async failed(id: string, signal: AbortSignal): Promise<Fault> {
     const now = this.#now()
     const since = this.#since(id, now)
-    if (this.#last?.id !== id) this.#lastOfOther = this.#last
-    this.#last = { id, at: now }
-    if (this.#hasAlike(id) && now - since < DOUBT_MS) return 'away'
+    // A message that failed before another one was accepted says nothing about the endpoint.
+    if (since >= this.#acceptedAt) this.#note({ id, at: now })
+    if (this.#hasAlike(id) && !this.#mayPass(since, now)) return 'away'
     if (!(await this.#probe(signal))) return 'away'
     // Another message of the call may have failed meanwhile.
     return this.#hasAlike(id) && this.#acceptedAt <= since ? 'undecided' : 'at-fault'
@@ -65,6 +70,27 @@ export class OneEndpoint {
   #hasAlike(id: string): boolean {
     const other = this.#last?.id === id ? this.#lastOfOther : this.#last
     return other !== undefined && this.#now() - other.at < ALIKE_MS
+  }
+
+  #note(failure: Failure): void {
+    if (this.#last === undefined || failure.at - this.#last.at >= DOUBT_MS) this.#doubtAgain(failure.at)
+    if (this.#last?.id !== failure.id) this.#lastOfOther = this.#last
+    this.#last = failure
+  }
+
+  /** Whether a message that fails alike may be at fault by itself. */
+  #mayPass(since: number, now: number): boolean {
+    if (now - since >= DOUBT_MS) return true
+    if (now - this.#alikeSince < DOUBT_MS) return false
+    this.#passing += 1
+    if (this.#passing <= MOST_PASSING) return true
+    this.#doubtAgain(now)
+    return false
+  }
+
+  #doubtAgain(now: number): void {
+    this.#alikeSince = now
+    this.#passing = 0
   }
 
   #since(id: string, now: number): number {

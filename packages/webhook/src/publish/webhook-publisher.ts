@@ -40,9 +40,9 @@ const PROBE_MS = 5000
  *   for 30 s, and its messages wait without counting. So do messages that found no slot of their host (`perHostConcurrency`) within
  *   `timeoutMs`, so that a slow host does not hold up the messages of others.
  * - With `url`, a network error, a time-out, 502, 503 and 504 throw if another message failed alike within 10 s, or if an unsigned HEAD
- *   request to the endpoint fails alike. Otherwise the message is at fault, and is rejected. Messages that have failed alike for 60 s,
- *   while HEAD is answered, no longer throw, so that they cannot stop the relay: they wait without counting until another message is
- *   accepted, and count from then on.
+ *   request to the endpoint fails alike. Otherwise the message is at fault, and is rejected. So that such messages cannot stop the relay,
+ *   ten of them a minute no longer throw after 60 s in which messages failed alike and HEAD was answered: they wait without counting until
+ *   another message is accepted, and count from then on.
  *
  * Calls may overlap. Of each ordering key, one message is in flight at a time.
  *
