@@ -85,7 +85,8 @@ class MemoryWorld {
       await this.#passable(signal)
       const result: PublishResult = { status: 'accepted' }
       if (this.#fault === 'accepts too early') answered?.(index, result)
-      if (index % 10 === 0) await new Promise((resolve) => setImmediate(resolve))
+      // A timer, so that a cut whose timer was set before the call comes first.
+      if (index % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 1))
       await this.#passable(signal)
       if (this.#isDown || this.#fault === 'never accepts') throw new Error('away')
       if (this.#cuts > cuts) {
