@@ -138,7 +138,7 @@ function replay(schema: string, pool: Pool): Promise<Served> {
 function expressBare(schema: string, pool: Pool): Promise<Served> {
   const app = express().use(express.json())
   app.post('/orders', (request, response, next) => {
-    order(pool, schema, request.body).then(() => void answer(response), next)
+    order(pool, schema, request.body).then(() => answer(response), next)
   })
   return serve(app)
 }
@@ -162,7 +162,7 @@ function expressIdempotencyMemory(schema: string, pool: Pool): Promise<Served> {
   const app = express().use(express.json(), expressIdempotency())
   app.post('/orders', (request, response, next) => {
     if (getSharedIdempotencyService().isHit(request)) return
-    order(pool, schema, request.body).then(() => void answer(response), next)
+    order(pool, schema, request.body).then(() => answer(response), next)
   })
   return serve(app)
 }
