@@ -209,8 +209,8 @@ const projects: TestProjectInlineConfiguration[] = [
     include: ['test/kafka/*.test.ts'],
     provide: { optional: true },
   }),
-  onServers('kafka-outages', ['postgres', 'kafka-program'], {
-    include: ['test/kafka/outages/*.test.ts'],
+  onServers('kafka-broker', ['postgres', 'kafka-program'], {
+    include: ['test/kafka/broker/*.test.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     provide: { optional: true },
