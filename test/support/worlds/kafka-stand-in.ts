@@ -16,7 +16,6 @@ export interface ReceivedBatch {
   readonly records: readonly KafkaRecord[]
 }
 
-const PARTITIONS = 3
 const [PRODUCE, METADATA, API_VERSIONS, INIT_PRODUCER_ID] = [0, 3, 18, 22]
 /** The version of each request that this broker speaks. */
 const VERSIONS = [
@@ -28,7 +27,7 @@ const VERSIONS = [
 
 /**
  * Speaks as much of Kafka's protocol as a producer needs, and answers what a test wants: for codes that a real broker gives only when
- * its cluster is in trouble. Every topic has three partitions.
+ * its cluster is in trouble. Every topic has as many partitions.
  */
 export class KafkaStandIn {
   /** What was received, also what was refused. */
@@ -36,6 +35,12 @@ export class KafkaStandIn {
   /** The code of the metadata of a topic. */
   metadataCode: (topic: string) => number = () => 0
   initProducerCode = 0
+  /** The number of partitions of every topic. */
+  partitions = 3
+  /** The requests to produce. */
+  requests = 0
+  /** What the next answers to such requests wait for. */
+  gate: Promise<unknown> = Promise.resolve()
   answer: (batch: ReceivedBatch) => GivenAnswer = () => ({ code: 0 })
   readonly #server = net.createServer((socket) => this.#connect(socket))
   readonly #sockets = new Set<net.Socket>()
@@ -84,7 +89,8 @@ export class KafkaStandIn {
     else if (api === API_VERSIONS) apiVersions(answer)
     else answer.appendInt32(0).appendInt16(this.initProducerCode).appendInt64(7n).appendInt16(0)
     answer.appendTaggedFields().prependLength()
-    socket.write(answer.buffer)
+    if (api !== PRODUCE) socket.write(answer.buffer)
+    else void this.gate.then(() => socket.write(answer.buffer))
   }
 
   #metadata(request: Reader, answer: Writer): void {
@@ -101,7 +107,7 @@ export class KafkaStandIn {
       .appendInt32(1)
       .appendArray(topics, (w, topic) => {
         w.appendInt16(this.metadataCode(topic)).appendString(topic).appendUUID(null).appendBoolean(false)
-        w.appendArray([...Array(PARTITIONS).keys()], (each, index) => {
+        w.appendArray([...Array(this.partitions).keys()], (each, index) => {
           each.appendInt16(0).appendInt32(index).appendInt32(1).appendInt32(0)
           for (const nodes of [[1], [1], []])
             each.appendArray(nodes, (n, id) => n.appendInt32(id), true, false)
@@ -110,6 +116,7 @@ export class KafkaStandIn {
   }
 
   #produce(request: Reader, answer: Writer): void {
+    this.requests += 1
     request.readNullableString()
     request.readInt16()
     request.readInt32()

@@ -8,6 +8,12 @@ import { STORED, answersIn, partitionName, type PartitionAnswer } from './produc
 /** A broker closes the connection of a larger request than 100 MiB, by default. */
 const WAVE_BYTES = 20_000_000
 
+/**
+ * The client limits each of its requests, and then tells what other brokers have answered. This limit, a little later, is for what the
+ * client does besides.
+ */
+const GRACE_MS = 500
+
 /** The code LEADER_NOT_AVAILABLE. */
 const NO_LEADER: PartitionAnswer = { code: 5, culprits: new Map() }
 
@@ -129,7 +135,7 @@ export class Waves {
     }
     if (sent.length === 0) return
     try {
-      await within(this.#produce(sent), this.#settings.confirmTimeoutMs, unanswered)
+      await within(this.#produce(sent), this.#settings.confirmTimeoutMs + GRACE_MS, unanswered)
       for (const { resolve } of sent) resolve(STORED)
     } catch (error) {
       const answers = answersIn(error)
