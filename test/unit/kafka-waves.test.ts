@@ -1,15 +1,20 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import { kafkaPublisher, type OutboxMessage, type Publisher } from '@txbox/kafka'
+import { kafkaPublisher, type KafkaPublisherOptions, type OutboxMessage, type Publisher } from '@txbox/kafka'
+import { Partitions } from '../../packages/kafka/src/publish/partitions.ts'
 import { KafkaStandIn, type ReceivedBatch } from '../support/worlds/kafka-stand-in.ts'
 import { failure, outboxMessage, publish, summary } from '../support/subjects/publishing.ts'
 import { until } from '../support/worlds/until.ts'
 
-async function standIn(): Promise<{ broker: KafkaStandIn; publisher: Publisher }> {
+async function standIn(
+  options: Partial<KafkaPublisherOptions> = {},
+): Promise<{ broker: KafkaStandIn; publisher: Publisher }> {
   const broker = await KafkaStandIn.start()
   const publisher = kafkaPublisher({
     brokers: [broker.address],
     confirmTimeoutMs: 500,
     connectTimeoutMs: 500,
+    ...options,
   })
   onTestFinished(async () => {
     await publisher.close?.()
@@ -41,8 +46,9 @@ test('calls that overlap share requests, and the batches of a partition keep the
   const others = Array.from({ length: 30 }, (_, n) => publish(publisher, [numbered(n + 1, `key ${n % 10}`)]))
   gate.resolve()
   for (const results of await Promise.all([first, ...others])) expect(summary(results)).toEqual(['accepted'])
-  // Each request has one batch of each of the three partitions.
+  // Each request has one batch of each of the three partitions; what two calls send never becomes one batch.
   expect(broker.requests).toBeLessThanOrEqual(20)
+  expect(broker.received.every(({ records }) => records.length === 1)).toBe(true)
   for (let key = 0; key < 10; key += 1) {
     const own = numbersIn(broker.received).filter((n) => n > 0 && (n - 1) % 10 === key)
     expect(own).toEqual([key + 1, key + 11, key + 21])
@@ -62,6 +68,8 @@ test('a call that is aborted ends at once, and does not disturb others; what was
   )
   const waiting = publisher.publish([numbered(3)], { signal: abort.signal })
   const last = publish(publisher, [numbered(4)])
+  // By then, both calls wait for the first one.
+  await pause(20)
   abort.abort(new Error('stop now'))
   expect((await failure(first)).message).toBe('stop now')
   expect((await failure(waiting)).message).toBe('stop now')
@@ -98,15 +106,39 @@ test('closing ends a call in progress, and later calls throw', async () => {
   }
 })
 
-test('a topic that has changed since the partition was chosen gets the records by its new partitions', async () => {
-  const { broker, publisher } = await standIn()
-  broker.partitions = 12
+test('records that wait while their topic gets more partitions are sent to their new partitions', async () => {
+  // An idempotent client asks for nothing while a request to produce is in flight.
+  const { broker, publisher } = await standIn({ idempotent: false })
+  const gates = [0, 1].map(() => Promise.withResolvers<void>())
+  broker.gate = gates[0]!.promise
   broker.answer = () => ({ code: broker.received.length === 1 ? 6 : 0 })
-  const keys = Array.from({ length: 40 }, (_, n) => numbered(n, `key ${n}`))
-  expect(new Set(summary(await publish(publisher, keys)))).toEqual(new Set(['accepted']))
-  const after = numbersIn(broker.received.slice(1))
-  expect(new Set(after).size).toBe(40)
-  broker.received.length = 0
-  await publish(publisher, keys)
-  expect(new Set(broker.received.map(({ partition }) => partition)).size).toBeGreaterThan(8)
+  const moved = publish(publisher, [numbered(100)])
+  await until(
+    async () => broker.requests === 1,
+    () => 'no request',
+  )
+  broker.partitions = 12
+  const second = publish(publisher, [numbered(101, 'b')])
+  await pause(20)
+  broker.gate = gates[1]!.promise
+  gates[0]!.resolve()
+  await until(
+    async () => broker.requests === 2,
+    () => 'no second request',
+  )
+  // While this call waits, the first one asks for the topic again.
+  const messages = Array.from({ length: 20 }, (_, n) => numbered(n, `key ${n}`))
+  const waiting = publish(publisher, messages)
+  await pause(200)
+  gates[1]!.resolve()
+  for (const call of [moved, second, waiting]) {
+    expect(new Set(summary(await call))).toEqual(new Set(['accepted']))
+  }
+  const partitions = new Partitions()
+  for (const { partition, records } of broker.received) {
+    for (const { key, value } of records) {
+      if (Number(value) < 100) expect(partition).toBe(partitions.of(key!, 12))
+    }
+  }
+  expect(numbersIn(broker.received).filter((n) => n < 100).length).toBe(20)
 })
