@@ -39,6 +39,7 @@ export class TopicLog {
           index: partitionIndex,
           offset: 0n,
         }))
+        await log.#fetch(log.#partitions)
         return log
       } catch (error) {
         if (attempt === 100) throw error

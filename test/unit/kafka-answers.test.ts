@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { kafkaPublisher, type PublishResult, type Publisher } from '@txbox/kafka'
 import { KafkaStandIn, type ReceivedBatch } from '../support/worlds/kafka-stand-in.ts'
@@ -199,6 +200,15 @@ test('a topic without a leader or without permission does not hold up the others
   )
   expect(summary(results)).toEqual(['uncounted', 'counted', 'accepted'])
   expect(answered[answered.indexOf(2) + 1]).toBeLessThan(1000)
+})
+
+test('a broker that has just started, and gives out no ids of producers yet, is waited for', async () => {
+  const { broker, publisher } = await standIn()
+  broker.initProducerCode = 14
+  const call = publish(publisher, [outboxMessage({ topic: 'orders' })])
+  await pause(300)
+  broker.initProducerCode = 0
+  expect(summary(await call)).toEqual(['accepted'])
 })
 
 test('a user who may not produce at all is an outage, also for check', async () => {

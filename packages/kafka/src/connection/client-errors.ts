@@ -69,6 +69,11 @@ function codeOf(error: object): number | undefined {
   return typeof code === 'number' ? code : undefined
 }
 
+/** Whether a broker does not give out ids of producers yet, because it has just started. */
+export function isStarting(error: unknown): boolean {
+  return [...errorsIn(error)].some((each) => codeOf(each) === 14 || codeOf(each) === 15)
+}
+
 /** What Kafka says about the topic, if a request for the metadata of this one topic failed because of the topic. */
 export function refusalOfTopic(error: unknown): Refusal | undefined {
   for (const each of errorsIn(error)) {

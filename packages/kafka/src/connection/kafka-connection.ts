@@ -2,8 +2,9 @@ import type { ConnectionOptions } from 'node:tls'
 import { BrokerUnavailableError } from '@txbox/core'
 import { unlessAborted, within, type Connection } from '@txbox/core/internal'
 import { Producer } from '@platformatic/kafka'
-import { reasonIn, refusalOfTopic, type Refusal } from './client-errors.ts'
+import { isStarting, reasonIn, refusalOfTopic, type Refusal } from './client-errors.ts'
 import { addressOf, type ConnectionSettings } from './connection-settings.ts'
+import { Patience } from './patience.ts'
 import { Waves, type Chunk, type ChunkAnswer } from './waves.ts'
 
 /** Metadata are asked for again after this time, and after each answer that says that they are out of date. */
@@ -129,8 +130,14 @@ export class KafkaConnection implements Connection {
   /** Whether some broker can be reached, takes the login, and lets the user produce. */
   async #ask(): Promise<void> {
     await this.#producer.metadata({ topics: [], forceUpdate: true })
-    if (this.#settings.idempotent && this.#producer.producerId === undefined) {
-      await this.#producer.initIdempotentProducer({})
+    if (!this.#settings.idempotent) return
+    const patience = new Patience()
+    while (this.#producer.producerId === undefined) {
+      try {
+        await this.#producer.initIdempotentProducer({})
+      } catch (error) {
+        if (!isStarting(error) || !(await patience.wait())) throw error
+      }
     }
   }
 

@@ -8,11 +8,11 @@ import {
 import { oneLine, reasonOf, type OrderedBatch } from '@txbox/core/internal'
 import type { Refusal } from '../connection/client-errors.ts'
 import type { KafkaConnection } from '../connection/kafka-connection.ts'
+import { Patience } from '../connection/patience.ts'
 import type { PartitionAnswer } from '../connection/produce-answers.ts'
 import type { KnownTopics } from './known-topics.ts'
 import { outgoingRecord, type OutgoingRecord } from './outgoing-record.ts'
 import type { Partitions } from './partitions.ts'
-import { Patience } from './patience.ts'
 import { PlacedChunk } from './placed-chunk.ts'
 import { blamesRecord, blamesSize, isMeaningful, isPassing, refusedResult } from './verdicts.ts'
 
