@@ -211,8 +211,8 @@ const projects: TestProjectInlineConfiguration[] = [
   }),
   onServers('kafka-broker', ['postgres', 'kafka-program'], {
     include: ['test/kafka/broker/*.test.ts'],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     provide: { optional: true },
   }),
   onServers('pgbouncer', ['postgres', 'pgbouncer-program'], { include: ['test/pgbouncer/**/*.test.ts'] }),

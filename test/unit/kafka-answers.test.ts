@@ -59,21 +59,24 @@ const CODES = [
   [2, 'final'],
 ] as const
 
-test.for(CODES)('the code %i of a partition rejects its messages: %s', async ([code, expected]) => {
+test('each code of a partition has its verdict, with a reason, and does not disturb other partitions', async () => {
   const { broker, publisher } = await standIn()
-  broker.answer = ({ topic }) => ({ code: topic === 'bad' ? code : 0, text: 'because of the moon' })
-  const messages = [
-    outboxMessage({ topic: 'bad', key: 'a' }),
-    outboxMessage({ topic: 'good', key: 'b' }),
-    outboxMessage({ topic: 'good', key: 'a' }),
-  ]
+  broker.answer = ({ topic }) => ({ code: Number(/\d+$/.exec(topic)?.[0] ?? 0), text: 'because of the moon' })
+  const messages = CODES.flatMap(([code]) => [
+    outboxMessage({ topic: `bad-${code}`, key: `key ${code}` }),
+    outboxMessage({ topic: 'good', key: `key ${code}` }),
+    outboxMessage({ topic: 'good', key: `good ${code}` }),
+  ])
   const results = await publish(publisher, messages)
-  expect(summary(results)).toEqual([expected, 'accepted', 'skipped'])
-  const text = reason(results[0])
-  expect(text).toContain(messages[0]!.id)
-  expect(text).toContain(`(${code} `)
-  expect(text).toContain('because of the moon')
-  expect(broker.received.filter(({ topic }) => topic === 'good').length).toBe(1)
+  expect(summary(results)).toEqual(CODES.flatMap(([, expected]) => [expected, 'skipped', 'accepted']))
+  for (const [n, [code]] of CODES.entries()) {
+    const text = reason(results[n * 3])
+    expect(text).toContain(messages[n * 3]!.id)
+    expect(text).toContain(`topic 'bad-${code}' (${code} `)
+    expect(text).toContain('because of the moon')
+  }
+  const stored = broker.received.filter(({ topic }) => topic === 'good').flatMap(({ records }) => records)
+  expect(stored.length).toBe(CODES.length)
 })
 
 test.for([14, 31, 42, 45, 47])('after the code %i nothing is known: the call throws', async (code) => {

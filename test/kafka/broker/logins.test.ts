@@ -47,7 +47,10 @@ test('a wrong password, no login, and a certificate that nobody vouches for are 
     [{ brokers: [address], sasl: login('PLAIN', 'txbox', wrong) }, /SASL authentication failed/],
     [{ brokers: [address], sasl: login('SCRAM-SHA-512', 'txbox', wrong) }, /SASL authentication failed/],
     [{ brokers: [address] }, /Cannot connect to Kafka/],
-    [{ brokers: [encrypted], sasl: login('PLAIN', 'txbox', wrong) }, /TLS/],
+    [
+      { brokers: [encrypted], sasl: login('PLAIN', 'txbox', wrong) },
+      /the options 'brokers', 'tls' and 'sasl'/,
+    ],
     [{ brokers: [encrypted], tls: true, sasl: login('PLAIN', 'txbox', wrong) }, /self-signed certificate/],
     [
       { brokers: [encrypted], tls: { ca: broker.certificate, servername: 'other' }, sasl: login('PLAIN') },

@@ -49,13 +49,15 @@ test.for(OUTAGES)(
     const ids: string[] = []
     let isOver = false
     let ended: Promise<void> | undefined
-    for (let round = 0; round < ROUNDS || !isOver; round += 1) {
+    let wasOver = false
+    for (let round = 0; round < ROUNDS || !wasOver; round += 1) {
       // The outage begins while messages are on their way, and some are published after it.
+      wasOver = isOver
       if (round === ROUNDS / 4) ended = outage(broker).then(() => void (isOver = true))
       ids.push(
         ...(await publishAll(root, steps(topic, KEYS, STEPS_OF_A_ROUND, round * STEPS_OF_A_ROUND + 1))),
       )
-      await pause(10)
+      await pause(round < ROUNDS ? 10 : 200)
     }
     await ended
     await outbox.settled()
