@@ -89,6 +89,6 @@ export function refusalOfTopic(error: unknown): Refusal | undefined {
 function isUnknownTopic(error: object): boolean {
   return (
     propertyOf(error, 'code') === 'PLT_KFK_USER' &&
-    /^Unknown topic /.test(String(propertyOf(error, 'message')))
+    String(propertyOf(error, 'message')).startsWith('Unknown topic ')
   )
 }
