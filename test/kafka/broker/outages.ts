@@ -52,7 +52,7 @@ export function testOutages(broker: KafkaProgram): void {
       let ended: Promise<void> | undefined
       let wasOver = false
       for (let round = 0; round < ROUNDS || !wasOver; round += 1) {
-        // The outage begins while messages are on their way, and some are published after it.
+        // The outage begins while messages are in flight, and some are published after it.
         wasOver = isOver
         if (round === ROUNDS / 4) ended = outage(broker).then(() => void (isOver = true))
         ids.push(

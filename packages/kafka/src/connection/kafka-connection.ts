@@ -111,7 +111,7 @@ export class KafkaConnection implements Connection {
     return await this.#waves.send(chunk, signal)
   }
 
-  /** Must be called when it is unknown what became of records. Drops the connection. @returns the error of all its calls. */
+  /** Must be called when the result of records is unknown. Drops the connection. @returns the error of all its calls. */
   fail(error: unknown): BrokerUnavailableError {
     this.drop(this.#broken(error))
     return this.#failure!

@@ -220,7 +220,7 @@ export class PublishCall {
       for (const place of places) this.#settle(place, ACCEPTED, chunk)
     } else if (blamesRecord(code) && places.length > 1) this.#divide(chunk, answer)
     else if (code === 2 && !this.#alone.has(places[0]!)) {
-      // A record that was damaged on its way is sent once more.
+      // A record that was damaged in flight is sent once more.
       this.#alone.add(places[0]!)
       this.#take(places)
     } else if (isMeaningful(answer)) {
