@@ -1,5 +1,7 @@
+import { Consumer } from '@platformatic/kafka'
 import { afterAll, expect, inject, test } from 'vitest'
-import type { Publisher } from '@txbox/kafka'
+import { createInbox, isSettled } from '@txbox/inbox'
+import { fromKafka, type Publisher } from '@txbox/kafka'
 import { useOutboxTarget } from '../support/engines/outbox-target.ts'
 import { mainKind, useRoot, useTarget } from '../support/engines/target.ts'
 import { RelayUnderTest, publishAll } from '../support/subjects/relay-under-test.ts'
@@ -37,6 +39,34 @@ test('O1 O2 O3 committed messages arrive in the order of their keys while connec
   const records = await log.take()
   expect(new Set(idsOf(records))).toEqual(new Set(ids))
   expect(numbersByKey(records)).toEqual(allNumbers(10, 40))
+})
+
+test('I1 a message that a consumer gets from Kafka twice has one effect', async () => {
+  const topic = await kafka.topic({ partitions: 1 })
+  const [id] = await publishAll(root, [
+    { topic, key: 'a', type: 'order.paid', headers: { tenant: 'north' }, payload: { name: 'paid' } },
+  ])
+  const publisher = kafka.publisher()
+  await RelayUnderTest.started(root, publisher)
+  await outbox.settled()
+  const consumer = new Consumer({
+    groupId: kafka.name('group'),
+    clientId: 'txbox-test',
+    bootstrapBrokers: [kafka.address],
+  })
+  const inbox = createInbox({ database: root.database, consumer: 'billing' })
+  const stream = await consumer.consume({ topics: [topic], mode: 'earliest', autocommit: false })
+  for await (const record of stream) {
+    const message = fromKafka<{ name: string }>(record)
+    expect(message).toMatchObject({ id, type: 'order.paid', headers: { tenant: 'north' } })
+    for (let delivery = 0; delivery < 2; delivery += 1) {
+      const outcome = await inbox.run(message, (tx, { payload }) => target.effect(tx, payload.name))
+      expect(isSettled(outcome)).toBe(true)
+    }
+    break
+  }
+  await consumer.close(true)
+  expect(await target.sql('select name from effects')).toEqual([{ name: 'paid' }])
 })
 
 test('O4 a missing topic parks its messages with the reason, and their keys; other keys continue', async () => {

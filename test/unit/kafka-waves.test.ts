@@ -85,9 +85,54 @@ test('a broker that does not answer makes all calls throw in time, and the next 
   const began = performance.now()
   const calls = [publish(publisher, [numbered(1)]), publish(publisher, [numbered(2)])]
   for (const call of calls) {
-    expect((await failure(call)).message).toMatch(/Kafka at 127\.0\.0\.1:\d+ cannot be reached: .*timed out/)
+    expect((await failure(call)).message).toMatch(
+      /Publishing to Kafka at 127\.0\.0\.1:\d+ failed: .*timed out/,
+    )
   }
   expect(performance.now() - began).toBeLessThan(1500)
+  broker.gate = Promise.resolve()
+  expect(summary(await publish(publisher, [numbered(1)]))).toEqual(['accepted'])
+})
+
+test('closing gives up what waits in the buffers of the connection', async () => {
+  const { broker, publisher } = await standIn({ maxMessageBytes: 20_000_000 })
+  broker.pause()
+  const large = outboxMessage({ topic: 'orders', payload: Buffer.alloc(20_000_000) })
+  const call = failure(publish(publisher, [large]))
+  await pause(200)
+  await publisher.close!()
+  expect((await call).message).toContain('is closed')
+  broker.resume()
+  await until(
+    async () => broker.connections === 0,
+    () => 'open connections',
+  )
+  expect(broker.requests).toBe(0)
+})
+
+test.for([true, false])(
+  'all replicas must confirm, with an idempotent producer or without one (%s)',
+  async (idempotent) => {
+    const { broker, publisher } = await standIn({ idempotent })
+    await publish(publisher, [numbered(1)])
+    expect(new Set(broker.acks)).toEqual(new Set([-1]))
+  },
+)
+
+test('a connection that breaks ends its calls at once; nothing is sent again behind the back of the relay', async () => {
+  const { broker, publisher } = await standIn()
+  broker.gate = new Promise(() => undefined)
+  const call = publish(publisher, [numbered(1)])
+  await until(
+    async () => broker.requests === 1,
+    () => 'no request',
+  )
+  const began = performance.now()
+  broker.cut()
+  expect((await failure(call)).message).toContain('Connection closed')
+  expect(performance.now() - began).toBeLessThan(400)
+  await pause(700)
+  expect(broker.requests).toBe(1)
   broker.gate = Promise.resolve()
   expect(summary(await publish(publisher, [numbered(1)]))).toEqual(['accepted'])
 })

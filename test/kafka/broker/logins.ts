@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { AclOperations, AclPermissionTypes, ResourcePatternTypes, ResourceTypes } from '@platformatic/kafka'
 import { expect, test } from 'vitest'
 import type { KafkaSaslOptions } from '@txbox/kafka'
@@ -66,7 +67,7 @@ export function testLogins(broker: KafkaProgram): void {
         const error = await failure(call())
         expect(error).toMatchObject({ code: 'TXBOX_BROKER_UNAVAILABLE' })
         expect(error.message).toMatch(expected)
-        expect(JSON.stringify([error.message, error.stack, String(error.cause)])).not.toContain(wrong)
+        expect(inspect(error, { depth: Infinity, showHidden: true })).not.toContain(wrong)
       }
     }
   })

@@ -39,6 +39,8 @@ export class KafkaStandIn {
   partitions = 3
   /** The requests to produce. */
   requests = 0
+  /** How many replicas must store the records, by request: -1 stands for all in sync. */
+  readonly acks: number[] = []
   /** What the next answers to such requests wait for. */
   gate: Promise<unknown> = Promise.resolve()
   answer: (batch: ReceivedBatch) => GivenAnswer = () => ({ code: 0 })
@@ -57,21 +59,48 @@ export class KafkaStandIn {
     return `127.0.0.1:${this.#port}`
   }
 
-  async close(): Promise<void> {
+  /** The number of open connections. */
+  get connections(): number {
+    return this.#sockets.size
+  }
+
+  /** Reads nothing until `resume`, so that clients keep in their buffers what they send. */
+  pause(): void {
+    for (const socket of this.#sockets) socket.pause()
+  }
+
+  resume(): void {
+    for (const socket of this.#sockets) socket.resume()
+  }
+
+  /** Breaks all connections. */
+  cut(): void {
     for (const socket of this.#sockets) socket.destroy()
+  }
+
+  async close(): Promise<void> {
+    this.cut()
     await new Promise((resolve) => this.#server.close(resolve))
   }
 
   #connect(socket: net.Socket): void {
     this.#sockets.add(socket)
     socket.on('error', () => undefined)
-    let buffer = Buffer.alloc(0)
+    socket.on('close', () => this.#sockets.delete(socket))
+    let chunks: Buffer[] = []
+    let length = 0
     socket.on('data', (bytes) => {
-      buffer = Buffer.concat([buffer, bytes])
-      while (buffer.length >= 4 && buffer.length >= 4 + buffer.readInt32BE(0)) {
-        const end = 4 + buffer.readInt32BE(0)
-        this.#answerRequest(socket, Reader.from(buffer.subarray(4, end)))
-        buffer = buffer.subarray(end)
+      chunks.push(bytes)
+      length += bytes.length
+      while (length >= 4) {
+        // Large requests come in hundreds of pieces, which are put together once.
+        if (chunks[0]!.length < 4) chunks = [Buffer.concat(chunks)]
+        const end = 4 + chunks[0]!.readInt32BE(0)
+        if (length < end) return
+        const all = Buffer.concat(chunks)
+        chunks = length === end ? [] : [all.subarray(end)]
+        length -= end
+        this.#answerRequest(socket, Reader.from(all.subarray(4, end)))
       }
     })
   }
@@ -118,7 +147,7 @@ export class KafkaStandIn {
   #produce(request: Reader, answer: Writer): void {
     this.requests += 1
     request.readNullableString()
-    request.readInt16()
+    this.acks.push(request.readInt16())
     request.readInt32()
     const topics = request.readArray((each) => ({
       topic: each.readString(),

@@ -144,7 +144,7 @@ export class KafkaConnection implements Connection {
   #broken(error: unknown): BrokerUnavailableError {
     if (error instanceof BrokerUnavailableError) return error
     return new BrokerUnavailableError(
-      `Kafka at ${addressOf(this.#settings)} cannot be reached: ${reasonIn(error, secretsOf(this.#settings))}. The result of the ` +
+      `Publishing to Kafka at ${addressOf(this.#settings)} failed: ${reasonIn(error, secretsOf(this.#settings))}. The result of the ` +
         'messages in flight is unknown.',
       { cause: error },
     )
