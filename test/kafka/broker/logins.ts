@@ -10,6 +10,7 @@ import {
   signal,
   summary,
 } from '../../support/subjects/publishing.ts'
+import { until } from '../../support/worlds/until.ts'
 import { idsOf } from '../kafka-under-test.ts'
 import type { KafkaProgram } from './kafka-program.ts'
 
@@ -93,6 +94,15 @@ export function testLogins(broker: KafkaProgram): void {
     await kafka.admin.createAcls({
       creations: [grant(allowed, AclOperations.WRITE), grant(readable, AclOperations.DESCRIBE)],
     })
+    // The broker learns of the rights a moment later.
+    await until(
+      () =>
+        publisher.check!({ signal: signal() }).then(
+          () => true,
+          () => false,
+        ),
+      () => 'the user may not write yet',
+    )
     const messages = [allowed, hidden, readable, kafka.name('missing'), allowed].map((topic) =>
       outboxMessage({ topic }),
     )
