@@ -55,7 +55,12 @@ test('I1 a message that a consumer gets from Kafka twice has one effect', async 
     bootstrapBrokers: [kafka.address],
   })
   const inbox = createInbox({ database: root.database, consumer: 'billing' })
-  const stream = await consumer.consume({ topics: [topic], mode: 'earliest', autocommit: false })
+  const stream = await consumer.consume({
+    topics: [topic],
+    mode: 'committed',
+    fallbackMode: 'earliest',
+    autocommit: false,
+  })
   for await (const record of stream) {
     const message = fromKafka<{ name: string }>(record)
     expect(message).toMatchObject({ id, type: 'order.paid', headers: { tenant: 'north' } })
