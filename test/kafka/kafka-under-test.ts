@@ -31,7 +31,8 @@ export class KafkaUnderTest {
       topics: [topic],
       partitions,
       replicas: 1,
-      configs: Object.entries(configs).map(([name, value]) => ({ name, value })),
+      // Retention counts from the time of a record, which is months ago in many tests.
+      configs: Object.entries({ 'retention.ms': '-1', ...configs }).map(([name, value]) => ({ name, value })),
     })
     return topic
   }
