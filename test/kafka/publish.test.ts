@@ -144,6 +144,15 @@ test('a time of creation more than an hour ahead is rejected for good; times far
   for (const [n, { id }] of messages.entries()) if (n !== 2) expect(stored.get(id)).toBe(times[n])
 })
 
+test('where a topic keeps the time of arrival, the time of creation is a header', async () => {
+  const topic = await kafka.topic({ partitions: 1, configs: { 'message.timestamp.type': 'LogAppendTime' } })
+  const log = await kafka.log(topic)
+  const message = outboxMessage({ topic, createdAt: new Date('2020-01-02T03:04:05.678Z') })
+  expect(summary(await publish(kafka.publisher(), [message]))).toEqual(['accepted'])
+  const [record] = await log.take()
+  expect(headerOf(record!, 'txbox-time')).toBe('2020-01-02T03:04:05.678Z')
+})
+
 test('a topic that goes away is an outage of its own, and works again when it is back', async () => {
   const [gone, other] = [await kafka.topic(), await kafka.topic()]
   const publisher = kafka.publisher()
