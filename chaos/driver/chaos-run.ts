@@ -74,6 +74,7 @@ class ChaosRun implements RunParts {
       databaseUrl: database.url,
       brokerUrl: broker.url,
       workerPlant: plant?.worker,
+      localWorkMs: plant?.localWorkMs ?? 0,
     }
     this.fleet = new Fleet(base, folder, packages)
     this.recorder = new Recorder(() => broker.directUrl, path.join(folder, 'record.jsonl'), seed)
@@ -97,9 +98,12 @@ class ChaosRun implements RunParts {
     const sampling = setInterval(() => this.#sample(), 1000)
     try {
       await this.recorder.start()
+      // Producers publish before the others have started.
+      this.watch.isWell = false
       this.fleet.start()
       this.watch.start()
       await this.fleet.allReady(START_LIMIT_MS)
+      this.watch.isWell = true
       this.timeline.now('phase', 'warm-up', 'all workers are at work')
       await pause(WARM_UP_MS)
       const first = await this.#disturb()

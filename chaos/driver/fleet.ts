@@ -12,6 +12,8 @@ const SLOTS: readonly (readonly [WorkerKind, string])[] = [
   ['consumer', 'consumer-2'],
   ['queue-worker', 'queue-worker-1'],
   ['queue-worker', 'queue-worker-2'],
+  ['local-worker', 'local-worker-1'],
+  ['local-worker', 'local-worker-2'],
   ['collector', 'collector-1'],
 ]
 
@@ -77,6 +79,11 @@ export class Fleet {
 
   get slots(): readonly string[] {
     return SLOTS.map(([, slot]) => slot)
+  }
+
+  /** The slots from which process faults draw. Those of local consumers are hit beside another one: see `besideLocal`. */
+  get drawnSlots(): readonly string[] {
+    return SLOTS.flatMap(([kind, slot]) => (kind === 'local-worker' ? [] : [slot]))
   }
 
   process(slot: string): WorkerProcess {

@@ -19,6 +19,7 @@ import { CLIENT } from '../servers/database-engine.ts'
 import { MOST_CONNECTIONS } from '../workers/limits.ts'
 import type { Fleet } from './fleet.ts'
 import type { Losses } from './losses.ts'
+import { OnlineLocalChecks } from './online-local-checks.ts'
 import { OnlineQueueChecks } from './online-queue-checks.ts'
 import type { Recorder } from './recorder.ts'
 
@@ -54,6 +55,7 @@ export async function unlessSought(
 export class OnlineChecks {
   readonly #subject: Subject
   readonly #queue: OnlineQueueChecks
+  readonly #local: OnlineLocalChecks
   /** The last serial numbers of the ledger at earlier looks. */
   #serials: number[] = []
   #copiesSeen = 0
@@ -66,12 +68,14 @@ export class OnlineChecks {
   constructor(subject: Subject) {
     this.#subject = subject
     this.#queue = new OnlineQueueChecks(subject.engine, subject.url, subject.stuckKeys)
+    this.#local = new OnlineLocalChecks(subject.engine, subject.url)
   }
 
   /** After a failover the server assigns serial numbers again. */
   forget(): void {
     this.#serials = []
     this.#queue.forget()
+    this.#local.forget()
   }
 
   /**
@@ -83,6 +87,7 @@ export class OnlineChecks {
   look(isSought: (violation: Violation) => boolean): Promise<readonly Violation[]> {
     return unlessSought(this.#disordered(), isSought, async () => [
       ...(await this.#queue.look()),
+      ...(await this.#local.look()),
       ...(await Promise.all([
         this.#lost(),
         this.#numbered(),

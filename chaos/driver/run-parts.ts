@@ -1,7 +1,7 @@
 import type { Violation } from '../check/violation.ts'
 import type { Engine } from '../database/engine.ts'
 import type { FaultName } from '../faults/fault-names.ts'
-import type { Plant } from '../plants/plants.ts'
+import type { Plant } from '../plants/plant.ts'
 import type { Fleet } from './fleet.ts'
 import type { Losses } from './losses.ts'
 import type { Modes } from './modes.ts'

@@ -4,9 +4,10 @@ import { connectDirectly, type DirectConnection } from '../database/direct-conne
 import { readStuckKeys, type StuckKey } from '../check/queue-history.ts'
 import { txboxTables } from '../database/chaos-tables.ts'
 import type { Engine } from '../database/engine.ts'
+import { LOCAL_KINDS, localHeads } from './local-heads.ts'
 
 const LOOK_INTERVAL_MS = 300
-const KINDS = ['outbox', 'parked', 'queue'] as const
+const KINDS: readonly string[] = ['outbox', 'parked', 'queue', ...LOCAL_KINDS]
 
 /**
  * The messages of a shard that are next: the first message of the outbox, all parked messages that are due, or all visible
@@ -31,7 +32,8 @@ export interface Standstill {
  * by the time since which they are due, and suspects one at a time in a whole process. A shard of the queue has stood still
  * if not one of its visible messages was received. The time counts while the database
  * and the broker are well. A message that kills or hangs relays does not count itself, since it is tried several times,
- * each after a lease: only the messages behind it do. Nor do messages of the queue that were made to fail.
+ * each after a lease: only the messages behind it do. Nor do messages of the queue that were made to fail. `localHeads` describes
+ * what counts at local consumers.
  */
 export class StandstillWatch {
   readonly #engine: Engine
@@ -125,10 +127,11 @@ export class StandstillWatch {
     for (const stuck of await readStuckKeys(this.#engine, connection)) {
       if (!this.#stuckKeys.has(stuck.key)) this.#stuckKeys.set(stuck.key, stuck)
     }
+    const local = await localHeads(this.#engine, connection)
     if (!this.#isWell) return
     const now = performance.now()
     const seen = new Map<number, Set<string>>()
-    for (const row of rows) {
+    for (const row of [...rows, ...local]) {
       const what = String(row['what'])
       const place = Number(row['shard']) + SHARDS * KINDS.findIndex((kind) => what.startsWith(kind))
       seen.set(place, (seen.get(place) ?? new Set()).add(what))

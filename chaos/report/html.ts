@@ -77,6 +77,11 @@ function figureRows({ figures }: RunResult): string {
     ['effects of queue messages', figures.queueEffects],
     ['effects of queue messages lost by failovers', figures.queueEffectsLostByFailover],
     ['queue dead letters, driven again at the end', figures.queueDeadLetters],
+    ['messages of local consumers committed', figures.localCommitted],
+    ['messages of local consumers lost by failovers', figures.localLostByFailover],
+    ['effects at local consumers', figures.localEffects],
+    ['effects at local consumers lost by failovers', figures.localEffectsLostByFailover],
+    ['dead letters of local consumers, driven again at the end', figures.localDeadLetters],
     ['relays that died', figures.relayDeaths],
     [
       'longest standstill',

@@ -1,6 +1,6 @@
 import type { Engine } from '../database/engine.ts'
 
-export type WorkerKind = 'producer' | 'relay' | 'consumer' | 'queue-worker' | 'collector'
+export type WorkerKind = 'producer' | 'relay' | 'consumer' | 'queue-worker' | 'local-worker' | 'collector'
 
 /** The start options of a worker, as JSON in its first argument. */
 export interface WorkerConfig {
@@ -13,7 +13,7 @@ export interface WorkerConfig {
   readonly databaseUrl: string
   readonly brokerUrl: string
   readonly seed: number
-  /** Of a relay on a shard, and of a worker of the queue on a message: there, it is the visibility timeout. */
+  /** Of a relay or a local consumer on a shard, and of a worker of the queue on a message: there, it is the visibility timeout. */
   readonly leaseMs: number
   /** The maximum number of messages of one shard that a relay has in flight. */
   readonly batchSize: number
@@ -21,13 +21,15 @@ export interface WorkerConfig {
   readonly publishTimeoutMs: number
   /** The bug that is planted in the worker itself, not in the packages. */
   readonly workerPlant: string | undefined
+  /** How long each handler of a local consumer takes at least, in ms. */
+  readonly localWorkMs: number
   /** A file to which a relay appends the id of the message that kills it. */
   readonly killLog: string
 }
 
 /**
- * Illnesses of a message: at the consumer or the worker of the queue, `fail` each time and only there; but for the last two,
- * which the publisher of a relay suffers from.
+ * Illnesses of a message: at the consumer, the worker of the queue or the local consumer, `fail` each time and only there; but for
+ * the last two, which the publisher of a relay suffers from.
  */
 export type Illness = 'throw' | 'fail' | 'hang' | 'kill' | 'slow' | 'kills-relay' | 'hangs-relay'
 
@@ -79,7 +81,7 @@ export interface Change {
   readonly from?: number
   readonly to?: number
   readonly ill?: Illness
-  /** How long the handler of the queue takes at least, in ms. */
+  /** How long the handler of the queue or of a local consumer takes at least, in ms. */
   readonly workMs?: number
   readonly padding: string
 }
@@ -93,6 +95,9 @@ export const WORK_QUEUE = 'chaos.work'
 export const DEAD_QUEUE = 'chaos.dead'
 /** The stored queue, in the database of the producers. */
 export const QUEUE = 'chaos'
+/** The local consumers: one handles message by message, the other in batches. Each gets every message of the type. */
+export const LOCAL_CONSUMERS = ['bookings', 'totals'] as const
+export const LOCAL_TYPE = 'chaos.entry'
 /** Names the relay that published a copy, and when the publisher was called, in ms of a clock that never jumps. */
 export const RELAY_HEADER = 'chaos-relay'
 export const CALLED_AT_HEADER = 'chaos-called-at'
