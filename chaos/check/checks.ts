@@ -1,5 +1,6 @@
 import { RELAY_ATTEMPTS } from '../workers/limits.ts'
 import type { Evidence } from './evidence.ts'
+import { checkHttpAnswers, checkHttpEffects, checkHttpResponses, checkHttpStandstill } from './http-checks.ts'
 import {
   checkLocalDeadLetters,
   checkLocalEffects,
@@ -47,6 +48,10 @@ export function judge(evidence: Evidence): readonly Verdict[] {
     'local order': checkLocalOrder,
     'local one at a time': checkLocalOverlap,
     'local dead letters': checkLocalDeadLetters,
+    'http effect': checkHttpEffects,
+    'http answer': checkHttpAnswers,
+    'http response': checkHttpResponses,
+    'http standstill': checkHttpStandstill,
     'version order': checkVersions,
     'nothing left': ({ left }) => found('nothing left', 1, left),
     standstill: ({ standstills, timeline }) => found('standstill', timeline.length, texts(standstills)),

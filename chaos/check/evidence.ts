@@ -1,11 +1,12 @@
 import type { Copy } from '../driver/recorder.ts'
 import type { Committed, Effect, LeaseChange, Unfenced } from './history.ts'
+import type { HttpRecord } from './http-history.ts'
 import type { LocalRecord } from './local-history.ts'
 import type { QueueRecord, StuckKey } from './queue-history.ts'
 import type { TimelineEvent } from '../driver/timeline.ts'
 
 /** Everything that the checks at the end of a run look at. */
-export interface Evidence extends QueueRecord, LocalRecord {
+export interface Evidence extends QueueRecord, LocalRecord, HttpRecord {
   readonly leaseMs: number
   readonly batchSize: number
   /** The ledger of the last primary. */
@@ -43,6 +44,8 @@ export interface Evidence extends QueueRecord, LocalRecord {
   readonly timeline: readonly TimelineEvent[]
   /** Violations that were found during the run. */
   readonly standstills: readonly string[]
+  /** HTTP requests that waited too long for their answers, as far as that was found during the run. */
+  readonly httpStandstills: readonly string[]
   readonly resources: readonly string[]
   readonly unclean: readonly string[]
 }

@@ -11,6 +11,7 @@ import {
   readStuckKeys,
   type QueueRecord,
 } from './queue-history.ts'
+import { readHttpEffects, readHttpResponses } from './http-history.ts'
 import { readLeftLocal, readLocal, readLocalEffects } from './local-history.ts'
 import { readCommitted, readEffects, readLeaseChanges, readUnfenced, textOf } from './history.ts'
 
@@ -22,6 +23,8 @@ type FromDatabase = Pick<
   | 'stuckKeys'
   | 'local'
   | 'localEffects'
+  | 'httpEffects'
+  | 'httpResponses'
   | 'sends'
   | 'effects'
   | 'claims'
@@ -54,6 +57,8 @@ export async function gatherFromDatabase(engine: Engine, sql: Sql): Promise<From
     stuckKeys: await readStuckKeys(engine, sql),
     local: new Map((await readLocal(sql)).map((message) => [message.id, message])),
     localEffects: await readLocalEffects(sql),
+    httpEffects: await readHttpEffects(sql),
+    httpResponses: await readHttpResponses(engine, sql),
     effects: await readEffects(sql),
     claims: claims.map((row) => textOf(row['id'])!),
     applied: applied.map((row) => ({

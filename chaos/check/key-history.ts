@@ -1,6 +1,7 @@
 import { shardOf } from '@txbox/core/internal'
 import type { Evidence } from './evidence.ts'
 import type { Committed } from './history.ts'
+import type { HttpCall, HttpEffect } from './http-history.ts'
 import type { QueueEffect } from './queue-history.ts'
 import type { Violation } from './violation.ts'
 
@@ -45,6 +46,7 @@ export function keyHistory(
   const center =
     copies.find((copy) => copy.id === id)?.recordedAtMs ??
     handlings.find((effect) => effect.id === id)?.beganMs ??
+    evidence.httpCalls.find((call) => call.key === id)?.atMs ??
     moves.find((move) => move.id === id)?.atMs ??
     copies.at(-1)?.recordedAtMs
   const isNear = (atMs: number): boolean => center === undefined || Math.abs(atMs - center) < AROUND_MS
@@ -67,6 +69,7 @@ export function keyHistory(
       atMs: beganMs,
       text: `${mark(handled)}handled ${handled}${placeOf(handled)} ${at} by ${worker}, for ${(endedMs - beganMs).toFixed(1)} ms`,
     })),
+    ...evidence.httpCalls.filter(({ key: sent }) => ids.has(sent)).flatMap(callEntries),
     ...evidence.leaseChanges
       .filter((change) => change.shard === shard)
       .map(({ atMs, owner }) => ({ atMs, text: `  lease of shard ${shard}: ${owner ?? 'nobody'}` })),
@@ -99,14 +102,40 @@ export function keyHistory(
   ]
 }
 
-/** The effects of the queue and of the local consumers, with the place where they happened. */
+/** The effects of the queue, of the local consumers and of HTTP requests, with the place where they happened. */
 function handlingsOf({
   queueEffects,
   localEffects,
-}: Evidence): readonly (QueueEffect & { readonly at: string })[] {
+  httpEffects,
+  httpLost,
+}: Evidence): readonly (Omit<QueueEffect, 'place'> & { readonly at: string })[] {
+  const overHttp = (effect: HttpEffect, more = '') => ({
+    ...effect,
+    id: effect.key,
+    at: `over HTTP with the response ${effect.id}${more}`,
+  })
   return [
+    ...httpEffects.map((effect) => overHttp(effect)),
+    ...httpLost.map((effect) => overHttp(effect, ', lost by a failover')),
     ...queueEffects.map((effect) => Object.assign({ at: 'from the queue' }, effect)),
     ...localEffects.map((effect) => Object.assign({ at: `at ${effect.consumer}` }, effect)),
+  ]
+}
+
+/** A call of the HTTP client, and the answers to it. */
+function callEntries({ call, key, ill, atMs, answers }: HttpCall): readonly Entry[] {
+  const name = call.slice(0, 8)
+  return [
+    {
+      atMs,
+      text: `  sent ${key} by call ${name}${ill === undefined ? '' : `, made to suffer from: ${ill}`}`,
+    },
+    ...answers.map((answer) => ({
+      atMs: answer.atMs,
+      text:
+        `  call ${name} got ${answer.status}${answer.isReplayed ? ', replayed,' : ''} by ${answer.service}` +
+        (answer.id === undefined ? '' : ` with the response ${answer.id}`),
+    })),
   ]
 }
 

@@ -28,6 +28,13 @@ export const CHECKS = {
   'local order': 'the effects of each key come in the order of the commits at each local consumer',
   'local one at a time': 'no two messages of a key are handled at the same time at a local consumer',
   'local dead letters': 'only messages that were made to fail become dead letters of a local consumer',
+  'http effect':
+    'each answered HTTP request has one effect (but for those that a failover lost), and none has two',
+  'http answer': 'all 2xx answers to an HTTP request name its one effect, and no other answer is unexplained',
+  'http response':
+    'each effect of an HTTP request is committed with its response, and no response without it',
+  'http standstill':
+    'no HTTP request waits for its 2xx beyond the lease + 5 s while its database is well, or at the end',
   'version order': 'the version buffer applies each key in order, without a gap',
   'nothing left': 'nothing is parked, waiting, queued, claimed or leased at the end',
   standstill: 'no shard stands still beyond its lease + 5 s while its database and broker are well',

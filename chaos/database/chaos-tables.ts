@@ -58,6 +58,8 @@ export const UNLOCKED_LOCAL_KEYS: readonly string[] = Array.from({ length: 16 },
  * - `chaos_local`: one row a message of the local consumers, as in `chaos_committed`.
  * - `chaos_local_effects`: one row each time a message took effect at a local consumer, as in `chaos_queue_effects`, with the call
  *   of the handler: the messages of a batch have the same.
+ * - `chaos_http_effects`: one row each time an HTTP request took effect: its key, the response id of this call of the handler, and
+ *   when the handler began and ended, by the database's clock.
  * - `chaos_applied`: what the version buffer applied, in order.
  * - `chaos_balances`: versioned rows, one for each key and epoch.
  * - `chaos_lease_log`, `chaos_unfenced` and `chaos_moves`: written by triggers on the tables of txbox. `chaos_moves` has a
@@ -100,6 +102,10 @@ function columns(serial: string): readonly string[] {
       ended_ms double precision not null)`,
     'create index chaos_local_effects_message_id on chaos_local_effects (message_id)',
     'create index chaos_local_effects_handler_call on chaos_local_effects (handler_call)',
+    `create table chaos_http_effects (serial ${serial}, request_key varchar(64) not null, response_id varchar(64) not null,
+      worker varchar(40) not null, began_ms double precision not null, ended_ms double precision not null)`,
+    'create index chaos_http_effects_request_key on chaos_http_effects (request_key)',
+    'create index chaos_http_effects_response_id on chaos_http_effects (response_id)',
     `create table chaos_sends (serial ${serial}, request varchar(40) not null, message_id varchar(64) not null,
       new_id varchar(64) not null)`,
     `create table chaos_effects (serial ${serial}, message_id varchar(64) not null, worker varchar(40) not null)`,

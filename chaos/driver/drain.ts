@@ -30,6 +30,14 @@ const DRAIN_AFTER_VIOLATION_MS = 5000
 type DeadLetters = Pick<Evidence, 'deadLetters' | 'queueDeadLetters' | 'localDeadLetters'>
 
 /**
+ * How long the workers may take to finish. A message that waits for a lost predecessor would wait forever. A run that found only other
+ * violations waits for the full time, since a message that had no time to be published is not lost.
+ */
+export function drainMs(isFound: boolean): number {
+  return (isFound ? DRAIN_AFTER_VIOLATION_MS : DRAIN_MS) * machineStretch()
+}
+
+/**
  * Waits until every committed message has been published and has its effect, or until the time limit. Dead letters are redriven.
  *
  * @returns the dead letters, as they were before the redrives.
@@ -37,10 +45,7 @@ type DeadLetters = Pick<Evidence, 'deadLetters' | 'queueDeadLetters' | 'localDea
 export async function drain(parts: RunParts, url: string, isFound: boolean): Promise<DeadLetters> {
   const { recorder, options } = parts
   const engine = options.database
-  // A message that waits for a lost predecessor would wait forever. A run that found only other violations waits for
-  // the full time, since a message that had no time to be published is not lost.
-  const drainMs = (isFound ? DRAIN_AFTER_VIOLATION_MS : DRAIN_MS) * machineStretch()
-  const until = performance.now() + drainMs
+  const until = performance.now() + drainMs(isFound)
   const deadLetters = new Map<string, Evidence['deadLetters'][number]>()
   const queueDeadLetters = new Map<string, Evidence['deadLetters'][number]>()
   const localDeadLetters = new Map<string, LocalDeadLetter>()

@@ -2,9 +2,9 @@ import { judge } from '../check/checks.ts'
 import type { Evidence } from '../check/evidence.ts'
 import { gatherFromDatabase, readKills, readMoves } from '../check/gather-evidence.ts'
 import { idsInHistory, keyHistory } from '../check/key-history.ts'
-import type { Verdict, Violation } from '../check/violation.ts'
+import type { CheckName, Verdict, Violation } from '../check/violation.ts'
 import { withDirectConnection } from '../database/direct-connection.ts'
-import { drain } from './drain.ts'
+import { drain, drainMs } from './drain.ts'
 import { showsPlant, type RunOptions, type RunParts } from './run-parts.ts'
 import { machineStretch } from './machine-load.ts'
 import type { RelaySettings } from './relay-settings.ts'
@@ -53,6 +53,12 @@ export interface RunResult {
     readonly localLostByFailover: number
     readonly localEffectsLostByFailover: number
     readonly localDeadLetters: number
+    /** HTTP requests, each with a key of its own, and all answers to them, also of attempts that were refused. */
+    readonly httpRequests: number
+    readonly httpAnswers: number
+    readonly httpReplays: number
+    readonly httpEffects: number
+    readonly httpEffectsLostByFailover: number
     readonly relayDeaths: number
     readonly maxStretch: number
   }
@@ -74,11 +80,21 @@ export async function finish(
   timeline.now('phase', 'drain', 'no more faults; the workers finish what is left')
   parts.modes.heal()
   unclean.push(...(await fleet.end('producer', endMs)))
+  // The client ends when all its requests are answered.
+  unclean.push(...(await fleet.end('http-client', drainMs(violation !== undefined))))
   const url = stand.database.directUrl()
   const dead = await drain(parts, url, violation !== undefined)
-  for (const kind of ['relay', 'consumer', 'queue-worker', 'local-worker', 'collector'] as const)
+  for (const kind of [
+    'relay',
+    'consumer',
+    'queue-worker',
+    'local-worker',
+    'http-service',
+    'collector',
+  ] as const)
     unclean.push(...(await fleet.end(kind, endMs)))
   const fromDatabase = await withDirectConnection(url, (sql) => gatherFromDatabase(options.database, sql))
+  parts.httpLog.read()
   const evidence: Evidence = {
     ...fromDatabase,
     ...parts.settings,
@@ -86,6 +102,8 @@ export async function finish(
     queueLost: losses.queued,
     stuckKeys: [...watch.stuckKeys, ...fromDatabase.stuckKeys],
     localLost: losses.local,
+    httpCalls: parts.httpLog.calls,
+    httpLost: losses.http,
     ...dead,
     leaseChanges: [...losses.leaseChanges, ...fromDatabase.leaseChanges],
     unfenced: [...losses.unfenced, ...fromDatabase.unfenced],
@@ -96,7 +114,8 @@ export async function finish(
     relayDeaths: fleet.relayDeaths,
     failovers: losses.failovers,
     timeline: timeline.events,
-    standstills: parts.standstills,
+    standstills: textsOf(parts.standstills, 'standstill'),
+    httpStandstills: textsOf(parts.standstills, 'http standstill'),
     resources: parts.online.resources,
     unclean: [...unclean.map((slot) => `${slot} did not end by itself.`), ...fleet.crashes],
   }
@@ -122,10 +141,15 @@ export async function finish(
   }
 }
 
+function textsOf(violations: readonly Violation[], check: CheckName): readonly string[] {
+  return violations.filter((violation) => violation.check === check).map(({ text }) => text)
+}
+
 function figuresOf(
   { recorder, losses, watch, fleet, maxStretch }: RunParts,
   evidence: Evidence,
 ): RunResult['figures'] {
+  const answers = evidence.httpCalls.flatMap((call) => call.answers)
   return {
     committed: evidence.committed.size,
     published: recorder.first.size,
@@ -149,6 +173,11 @@ function figuresOf(
     localLostByFailover: losses.local.size,
     localEffectsLostByFailover: losses.localEffects,
     localDeadLetters: evidence.localDeadLetters.length,
+    httpRequests: new Set(evidence.httpCalls.map(({ key }) => key)).size,
+    httpAnswers: answers.length,
+    httpReplays: answers.filter(({ isReplayed }) => isReplayed).length,
+    httpEffects: evidence.httpEffects.length,
+    httpEffectsLostByFailover: losses.http.length,
     relayDeaths: fleet.relayDeaths.length,
     maxStretch: Number(maxStretch.toFixed(1)),
   }

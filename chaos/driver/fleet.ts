@@ -14,8 +14,13 @@ const SLOTS: readonly (readonly [WorkerKind, string])[] = [
   ['queue-worker', 'queue-worker-2'],
   ['local-worker', 'local-worker-1'],
   ['local-worker', 'local-worker-2'],
+  ['http-service', 'http-service-1'],
+  ['http-service', 'http-service-2'],
+  ['http-client', 'http-client-1'],
   ['collector', 'collector-1'],
 ]
+
+const NOT_DRAWN: ReadonlySet<WorkerKind> = new Set(['local-worker', 'http-service', 'http-client'])
 
 export type BaseConfig = Omit<WorkerConfig, 'kind' | 'slot' | 'incarnation'>
 
@@ -81,9 +86,12 @@ export class Fleet {
     return SLOTS.map(([, slot]) => slot)
   }
 
-  /** The slots from which process faults draw. Those of local consumers are hit beside another one: see `besideLocal`. */
+  /**
+   * The slots from which process faults draw. Those of local consumers and of HTTP services are hit beside another one: see `beside`.
+   * The HTTP client is not hit, as it knows which requests were answered.
+   */
   get drawnSlots(): readonly string[] {
-    return SLOTS.flatMap(([kind, slot]) => (kind === 'local-worker' ? [] : [slot]))
+    return SLOTS.flatMap(([kind, slot]) => (NOT_DRAWN.has(kind) ? [] : [slot]))
   }
 
   process(slot: string): WorkerProcess {

@@ -8,6 +8,7 @@ import {
   type LeaseChange,
   type Unfenced,
 } from '../check/history.ts'
+import { readHttpEffects, type HttpEffect } from '../check/http-history.ts'
 import { readLocal, readLocalEffects, type LocalEffect } from '../check/local-history.ts'
 import { readQueueEffects, readQueued } from '../check/queue-history.ts'
 
@@ -23,6 +24,8 @@ export class Losses {
   /** The losses of the local consumers, likewise. An effect counts for each consumer. */
   readonly local = new Map<string, Committed>()
   localEffects = 0
+  /** The effects of HTTP requests that were committed on a former primary only. Their requests may have been answered. */
+  readonly http: HttpEffect[] = []
   /** The rows of former primaries: the new primary has only the rows that it received. */
   readonly leaseChanges: LeaseChange[] = []
   readonly unfenced: Unfenced[] = []
@@ -39,6 +42,7 @@ export class Losses {
       queueEffects: await readQueueEffects(sql),
       local: await readLocal(sql),
       localEffects: await readLocalEffects(sql),
+      http: await readHttpEffects(sql),
       leaseChanges: await readLeaseChanges(sql),
       unfenced: await readUnfenced(sql),
     }))
@@ -49,6 +53,7 @@ export class Losses {
       queueEffects: idsOf(await readQueueEffects(sql)),
       local: idsOf(await readLocal(sql)),
       localEffects: new Set((await readLocalEffects(sql)).map(effectOf)),
+      http: idsOf(await readHttpEffects(sql)),
     }))
     for (const message of former.committed) {
       if (!present.committed.has(message.id)) this.committed.set(message.id, message)
@@ -61,6 +66,7 @@ export class Losses {
       if (!present.local.has(message.id)) this.local.set(message.id, message)
     }
     this.localEffects += former.localEffects.filter((one) => !present.localEffects.has(effectOf(one))).length
+    this.http.push(...former.http.filter(({ id }) => !present.http.has(id)))
     this.leaseChanges.push(...former.leaseChanges)
     this.unfenced.push(...former.unfenced)
     const effects = former.effects.map(({ id }) => id).filter((id) => !present.effects.has(id))

@@ -9,8 +9,8 @@ import type { Engine } from '../database/engine.ts'
 import type { Sql } from '../database/sql.ts'
 import type { Draw } from '../draw.ts'
 import { CLIENT } from '../servers/database-engine.ts'
+import { localBeside } from './beside.ts'
 import type { Fault, Surroundings } from './fault.ts'
-import { localBeside } from './local-beside.ts'
 
 export const backendsTerminated: Fault = {
   about: 'an administrator terminates sessions of the workers',

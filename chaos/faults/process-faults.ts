@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Fault, Surroundings } from './fault.ts'
-import { localBeside } from './local-beside.ts'
+import { beside } from './beside.ts'
 
 export const kill: Fault = {
   about: 'SIGKILL of a worker',
@@ -8,7 +8,7 @@ export const kill: Fault = {
   weight: 3,
   group: 'process',
   async inject({ fleet }, draw) {
-    const slots = [draw.pick(fleet.drawnSlots), ...localBeside(fleet, draw)]
+    const slots = [draw.pick(fleet.drawnSlots), ...beside(fleet, draw)]
     await ready(fleet, slots)
     for (const slot of slots) fleet.process(slot).signal('SIGKILL')
     return `SIGKILL of ${slots.join(' and ')}`
@@ -32,7 +32,7 @@ export const stopBeyondLease: Fault = {
     const isSlow = draw.chance(0.5)
     const untilMs = draw.integer(200, 600)
     const ms = Math.round(leaseMs * (1.2 + draw.next()))
-    const slots = [slot, ...localBeside(fleet, draw)]
+    const slots = [slot, ...beside(fleet, draw)]
     await ready(fleet, slots)
     const processes = slots.map((one) => fleet.process(one))
     if (isSlow) database.proxy.latencyMs(80)
@@ -51,7 +51,7 @@ export const terminate: Fault = {
   harms: 'nothing',
   group: 'process',
   async inject({ fleet }, draw) {
-    const slots = [draw.pick(fleet.drawnSlots), ...localBeside(fleet, draw)]
+    const slots = [draw.pick(fleet.drawnSlots), ...beside(fleet, draw)]
     await ready(fleet, slots)
     const processes = slots.map((slot) => fleet.process(slot))
     for (const process of processes) process.signal('SIGTERM')
@@ -69,7 +69,7 @@ export const clockJump: Fault = {
     const [seconds, hours] = [1000, 3_600_000]
     const offsetMs = draw.pick([-3 * seconds, 3 * seconds, -hours, hours, -9000 * hours, 9000 * hours])
     const ms = draw.integer(500, 3000)
-    const slots = [slot, ...localBeside(fleet, draw)]
+    const slots = [slot, ...beside(fleet, draw)]
     const processes = slots.map((one) => fleet.process(one))
     for (const process of processes) process.say({ what: 'clock', offsetMs })
     await pause(ms)

@@ -6,7 +6,15 @@ import type { FaultName } from '../faults/fault-names.ts'
 /** A textual change of a built file. `find` must occur exactly once; otherwise the plant fails with an error. */
 export interface Replacement {
   /** The package, and the name of the built file in whichever folder of `dist` it is. */
-  readonly package: 'relay' | 'outbox' | 'consumer' | 'core' | 'sql' | 'postgres' | 'mysql'
+  readonly package:
+    | 'relay'
+    | 'outbox'
+    | 'consumer'
+    | 'idempotency-key'
+    | 'core'
+    | 'sql'
+    | 'postgres'
+    | 'mysql'
   readonly file: string
   readonly find: string
   readonly replace: string

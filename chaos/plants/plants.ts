@@ -1,3 +1,4 @@
+import { HTTP_PLANTS } from './http-plants.ts'
 import { LOCAL_PLANTS } from './local-plants.ts'
 import type { Plant } from './plant.ts'
 
@@ -246,4 +247,5 @@ where q.place = ? and q.due_at is null\`,
     faults: ['poison-consumer', 'late-commits', 'kill'],
   },
   ...LOCAL_PLANTS,
+  ...HTTP_PLANTS,
 ]

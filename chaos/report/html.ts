@@ -82,6 +82,11 @@ function figureRows({ figures }: RunResult): string {
     ['effects at local consumers', figures.localEffects],
     ['effects at local consumers lost by failovers', figures.localEffectsLostByFailover],
     ['dead letters of local consumers, driven again at the end', figures.localDeadLetters],
+    ['HTTP requests', figures.httpRequests],
+    ['answers to HTTP requests', figures.httpAnswers],
+    ['stored responses that were replayed', figures.httpReplays],
+    ['effects of HTTP requests', figures.httpEffects],
+    ['effects of HTTP requests lost by failovers', figures.httpEffectsLostByFailover],
     ['relays that died', figures.relayDeaths],
     [
       'longest standstill',

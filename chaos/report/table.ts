@@ -41,6 +41,14 @@ export function formatResult(result: RunResult): string {
     ),
     row('local dead letters', `${figures.localDeadLetters}, driven again at the end`),
     row(
+      'HTTP requests',
+      `${figures.httpRequests} sent, ${figures.httpAnswers} answers, ${figures.httpReplays} of them replays`,
+    ),
+    row(
+      'HTTP effects',
+      `${figures.httpEffects}; ${figures.httpEffectsLostByFailover} more were lost by failovers`,
+    ),
+    row(
       'longest standstill',
       `${figures.longestStandstillMs} ms, at: ${figures.longestStandstillAt || 'nothing'}`,
     ),

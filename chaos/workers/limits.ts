@@ -25,6 +25,8 @@ export const LOCAL_BATCHES = 3
 export const LOCAL_BATCH_SIZE = 6
 /** A connection for each handler and batch, and four for the loops of both local consumers. */
 export const LOCAL_POOL_SIZE = LOCAL_CONCURRENCY + LOCAL_BATCHES + 4
+/** Transactions of an HTTP service at a time: of handlers, and of requests that ask whether theirs was handled. */
+export const HTTP_POOL_SIZE = 8
 /**
  * Connections of all workers together: pools, one more for each relay's leases and one for notifications, and one for
  * the notifications of each worker of the queue and of local consumers.
@@ -34,5 +36,6 @@ export const MOST_CONNECTIONS =
   2 * CONSUMER_POOL_SIZE +
   2 * (QUEUE_POOL_SIZE + 1) +
   2 * (LOCAL_POOL_SIZE + 1) +
+  2 * HTTP_POOL_SIZE +
   2 * PRODUCER_POOL_SIZE +
   2

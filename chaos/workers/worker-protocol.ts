@@ -1,6 +1,14 @@
 import type { Engine } from '../database/engine.ts'
 
-export type WorkerKind = 'producer' | 'relay' | 'consumer' | 'queue-worker' | 'local-worker' | 'collector'
+export type WorkerKind =
+  | 'producer'
+  | 'relay'
+  | 'consumer'
+  | 'queue-worker'
+  | 'local-worker'
+  | 'http-service'
+  | 'http-client'
+  | 'collector'
 
 /** The start options of a worker, as JSON in its first argument. */
 export interface WorkerConfig {
@@ -23,13 +31,15 @@ export interface WorkerConfig {
   readonly workerPlant: string | undefined
   /** How long each handler of a local consumer takes at least, in ms. */
   readonly localWorkMs: number
+  /** The folder with the sockets of the HTTP services and the log of their client. */
+  readonly httpFolder: string
   /** A file to which a relay appends the id of the message that kills it. */
   readonly killLog: string
 }
 
 /**
- * Illnesses of a message: at the consumer, the worker of the queue or the local consumer, `fail` each time and only there; but for
- * the last two, which the publisher of a relay suffers from.
+ * Illnesses of a message, or of an HTTP request: at the consumer, the worker of the queue, the local consumer or the HTTP service,
+ * `fail` each time; but for the last two, which the publisher of a relay suffers from. No HTTP request has `fail`.
  */
 export type Illness = 'throw' | 'fail' | 'hang' | 'kill' | 'slow' | 'kills-relay' | 'hangs-relay'
 
@@ -43,7 +53,9 @@ export interface Mode {
   readonly late: boolean
   /** How often producers roll back, 0 to 1. */
   readonly rollback: number
-  /** Consumers give this share of their deliveries back after the commit, 0 to 1. */
+  /**
+   * Consumers give this share of their deliveries back after the commit, and HTTP services lose this share of their answers, 0 to 1.
+   */
   readonly redeliver: number
   /** Ill messages do no harm any more. */
   readonly healed: boolean

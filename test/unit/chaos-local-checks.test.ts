@@ -9,8 +9,8 @@ import {
 } from '../../chaos/check/local-checks.ts'
 import type { LocalEffect, LocalRecord } from '../../chaos/check/local-history.ts'
 import { Draw } from '../../chaos/draw.ts'
-import { localBeside } from '../../chaos/faults/local-beside.ts'
-import { LOCAL_CONSUMERS } from '../../chaos/workers/worker-protocol.ts'
+import { beside, localBeside } from '../../chaos/faults/beside.ts'
+import { LOCAL_CONSUMERS, type WorkerKind } from '../../chaos/workers/worker-protocol.ts'
 
 const [bookings, totals] = LOCAL_CONSUMERS
 
@@ -148,8 +148,14 @@ test('a dead letter that was redriven has no order at its consumer, and has one 
   ])
 })
 
-test('a fault of a process hits each process of local consumers at times, and none at others', () => {
-  const fleet = { slotsOf: () => ['local-worker-1', 'local-worker-2'] }
+test('a fault of a process hits each process of local consumers and each HTTP service at times, and none at others', () => {
+  const fleet = { slotsOf: (kind: WorkerKind) => [`${kind}-1`, `${kind}-2`] }
+  const local = ['', 'local-worker-1', 'local-worker-2']
+  const both = Array.from({ length: 200 }, (_, seed) => beside(fleet, new Draw(`${seed}`)).join())
+  const all = local.flatMap((one) =>
+    ['', 'http-service-1', 'http-service-2'].map((two) => [one, two].filter(Boolean).join()),
+  )
+  expect(new Set(both)).toEqual(new Set(all))
   const hit = Array.from({ length: 100 }, (_, seed) => localBeside(fleet, new Draw(`${seed}`)).join())
-  expect(new Set(hit)).toEqual(new Set(['', 'local-worker-1', 'local-worker-2']))
+  expect(new Set(hit)).toEqual(new Set(local))
 })
