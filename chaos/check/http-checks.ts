@@ -10,8 +10,10 @@ import { found, type Verdict, type Violation } from './violation.ts'
 type Checked = Omit<Verdict, 'check'>
 type Found = Omit<Violation, 'check'>
 
-/** What a service answers in place of a 2xx: its handler has failed, another request is being handled, or the database is away. */
-const REFUSALS: ReadonlySet<number> = new Set([409, 500, 503])
+/** What a service may always answer in place of a 2xx: the request is being handled, or cannot be completed now. */
+const REFUSALS: ReadonlySet<number> = new Set([409, 503])
+/** The illnesses of requests whose handler throws, which is a 500. A lost database is none. */
+const THROWING: ReadonlySet<string | undefined> = new Set(['throw', 'hang'])
 
 /** A request and its effect are in one database: a failover loses the claim, the response and the effect, or none of them. */
 export function checkHttpEffects(record: HttpRecord): Checked {
@@ -48,12 +50,13 @@ export function checkHttpAnswers({
   httpLost,
 }: Omit<HttpRecord, 'httpResponses'>): Checked {
   const known = byKey([...httpEffects, ...httpLost])
-  const violations = httpCalls.flatMap(({ key, answers }) =>
+  const violations = httpCalls.flatMap(({ key, ill, answers }) =>
     answers.flatMap((answer): readonly Found[] => {
       const { status, id, service, isReplayed } = answer
       const from = `${service} answered the ${key} with ${status}`
       if (!isAcknowledgment(answer)) {
-        return REFUSALS.has(status) ? [] : [{ id: key, text: `${from}, which nothing explains.` }]
+        const isExplained = REFUSALS.has(status) || (status === 500 && THROWING.has(ill))
+        return isExplained ? [] : [{ id: key, text: `${from}, which nothing explains.` }]
       }
       const ids = known.get(key)?.map((effect) => effect.id)
       if (ids === undefined || (id !== undefined && ids.includes(id))) return []

@@ -22,9 +22,9 @@ function effect(serial: number, key: string, id: string): HttpEffect {
 type Record = HttpRecord & { readonly httpStandstills: readonly string[] }
 
 const CALLS: readonly HttpCall[] = [
-  call('one', answer(503), answer(409), answer(500), answer(201, 'a')),
+  call('one', answer(503), answer(409), answer(201, 'a')),
   call('one', answer(201, 'a')),
-  call('two', answer(201, 'b')),
+  { ...call('two', answer(500), answer(201, 'b')), ill: 'throw' },
 ]
 const EFFECTS: readonly HttpEffect[] = [effect(1, 'one', 'a'), effect(2, 'two', 'b')]
 
