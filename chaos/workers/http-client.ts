@@ -23,9 +23,9 @@ const PAUSE_MS = 120
 const PATIENCE_MS = 2000
 const HANGS_UP = 0.05
 const SHORTEST_PATIENCE_MS = 5
-/** Each death of a service costs a start of its process, so few requests cause one. */
-const KILLING = 0.1
-const ILL = 0.2
+/** How many requests are made to fail while messages are. Each death of a service costs a start of its process. */
+const KILLING = 0.3
+const ILL = 0.6
 /** How many answered requests are remembered to be sent again. */
 const MOST_ANSWERED = 200
 

@@ -89,6 +89,16 @@ const WRONG: readonly (readonly [string, Partial<Record>, readonly string[]])[] 
     { httpCalls: [...CALLS, call('two', answer(422), answer(201, 'b'))] },
     ['http answer of two'],
   ],
+  [
+    'a request that was not made to fail has failed',
+    { httpCalls: [...CALLS, call('two', answer(500), answer(201, 'b'))] },
+    ['http answer of two'],
+  ],
+  [
+    'a request that was only made to take long has failed',
+    { httpCalls: [...CALLS, { ...call('two', answer(500), answer(201, 'b')), ill: 'slow' }] },
+    ['http answer of two'],
+  ],
   ['an effect is committed without its claim', { httpResponses: ['a'] }, ['http response of two']],
   [
     'a claim and its effect are committed without the response',
