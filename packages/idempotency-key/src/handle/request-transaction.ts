@@ -1,0 +1,77 @@
+import { isTxboxError, type Session } from '@txbox/core'
+import type { ConnectedPorts } from '@txbox/core/ports'
+import { attemptsOnConflict, readableDuration, within } from '@txbox/core/internal'
+import { HandlerCall, NotKept } from './handler-call.ts'
+import { FAILED, UNAVAILABLE, type Problem } from '../response/problems.ts'
+import { RequestTimeoutError } from './request-timeout-error.ts'
+import type { CheckedResponse } from '../response/response-checks.ts'
+
+const ATTEMPTS = 5
+/** How long after `timeoutMs` a rollback, or the answer to COMMIT, is waited for. */
+const GRACE_MS = 2000
+
+/** How a transaction ended that has no result. */
+export type Ending =
+  /** The response is sent, and its transaction was rolled back. */
+  | { readonly kind: 'handled'; readonly response: CheckedResponse }
+  | { readonly kind: 'failed'; readonly problem: Problem; readonly error: unknown }
+
+export interface TransactionSettings {
+  readonly timeoutMs: number
+  readonly keep: (status: number) => boolean
+  /** Whether the handler can be called again after a conflict. */
+  readonly canRepeat: boolean
+  /** Gives up the handler while it runs. */
+  readonly signal: AbortSignal | undefined
+}
+
+/**
+ * Runs `body` in a transaction, and again after a conflict. At `timeoutMs` the transaction is given up.
+ *
+ * Rejects only with what the handler has thrown, and with the reason of the signal.
+ */
+export async function inTransaction<T>(
+  ports: ConnectedPorts,
+  { timeoutMs, keep, canRepeat, signal }: TransactionSettings,
+  body: (tx: unknown, session: Session, call: HandlerCall) => Promise<T>,
+): Promise<T | Ending> {
+  const late = new AbortController()
+  const call = new HandlerCall(late.signal, keep)
+  const timedOut = new RequestTimeoutError(
+    `The handler of a request did not end within ${readableDuration(timeoutMs)} (timeoutMs). Its transaction is rolled back.`,
+  )
+  const timer = setTimeout(() => late.abort(timedOut), timeoutMs)
+  signal?.addEventListener('abort', () => late.abort(signal.reason))
+  const conflicts = {
+    isConflict: (error: unknown) => (canRepeat || !call.hasStarted) && ports.isConflict(error),
+    isLastingConflict: (error: unknown) => ports.isLastingConflict(error),
+  }
+  const attempt = (): Promise<T> => {
+    call.thrown = undefined
+    const transacted = ports.transact((tx, session) => body(tx, session, call), { signal: late.signal })
+    return transacted.finally(() => call.end())
+  }
+  const running = attemptsOnConflict(attempt, conflicts, { attempts: ATTEMPTS, signal: late.signal })
+    .catch((error: unknown) => {
+      signal?.throwIfAborted()
+      return endingOf(error, call, ports)
+    })
+    .finally(() => clearTimeout(timer))
+  return within(running, timeoutMs + GRACE_MS, () => unavailable(timedOut))
+}
+
+/** Returns what an error means for the client. @throws the handler's own error. */
+async function endingOf(error: unknown, call: HandlerCall, ports: ConnectedPorts): Promise<Ending> {
+  if (error instanceof NotKept) return { kind: 'handled', response: error.response }
+  if (call.signal.aborted) return unavailable(call.signal.reason)
+  if (call.thrown !== undefined) {
+    if (ports.isConflict(error) || (await ports.lossOf(error)) !== 'nothing') return unavailable(error)
+    throw error
+  }
+  if (ports.isConflict(error) || (isTxboxError(error) && error.retryable)) return unavailable(error)
+  return { kind: 'failed', problem: FAILED, error }
+}
+
+function unavailable(error: unknown): Ending {
+  return { kind: 'failed', problem: UNAVAILABLE, error }
+}
