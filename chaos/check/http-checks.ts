@@ -88,7 +88,9 @@ export function checkHttpResponses({ httpEffects, httpResponses }: HttpRecord): 
 }
 
 export function withoutResponse(claims: number): readonly Found[] {
-  return claims === 0 ? [] : [{ text: `${claims} claims of HTTP requests are committed without a response.` }]
+  return claims === 0
+    ? []
+    : [{ text: `The number of claims of HTTP requests that are committed without a response: ${claims}.` }]
 }
 
 /** Requests that waited too long during the run, and those that were not answered when the faults were over. */
