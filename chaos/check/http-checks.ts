@@ -29,18 +29,24 @@ export function checkHttpEffects(record: HttpRecord): Checked {
   return found('http effect', sent.size, [
     ...missing.map(([key]) => ({ id: key, text: `The ${key} was answered, and has no effect.` })),
     ...unknown.map((key) => ({ id: key, text: `The ${key} has an effect, and was never sent.` })),
-    ...secondEffects(httpEffects),
+    ...wrongHttpEffects(httpEffects),
   ])
 }
 
-/** Requests with more than one effect: also before all requests are answered. */
-export function secondEffects(httpEffects: readonly HttpEffect[]): readonly Found[] {
-  return [...byKey(httpEffects)]
+/** Second effects, and effects of handlers that have failed: also before all requests are answered. */
+export function wrongHttpEffects(httpEffects: readonly HttpEffect[]): readonly Found[] {
+  const unended = httpEffects.filter(({ endedMs }) => endedMs === 0)
+  const failed = unended.map(({ id, key, worker }) => ({
+    id: key,
+    text: `The effect ${id} of the ${key} is committed, though its handler in ${worker} has not ended.`,
+  }))
+  const second = [...byKey(httpEffects)]
     .filter(([, effects]) => effects.length > 1)
     .map(([key, effects]) => ({
       id: key,
       text: `The ${key} has ${effects.length} effects: ${effects.map(({ id, worker }) => `${id} by ${worker}`).join(', ')}.`,
     }))
+  return [...second, ...failed]
 }
 
 /** An answer that names a lost effect is correct. Only a request with an effect has an id to compare with. */

@@ -1,4 +1,4 @@
-import { checkHttpAnswers, secondEffects, withoutResponse } from '../check/http-checks.ts'
+import { checkHttpAnswers, wrongHttpEffects, withoutResponse } from '../check/http-checks.ts'
 import { countClaimsWithoutResponse, readHttpEffects, readHttpTwice } from '../check/http-history.ts'
 import type { CheckName, Violation } from '../check/violation.ts'
 import { withDirectConnection } from '../database/direct-connection.ts'
@@ -35,15 +35,17 @@ export class OnlineHttpChecks {
     // Before the effects: the effect of an answer is there already.
     this.#log.read()
     return withDirectConnection(this.#url(), async (sql) => {
-      const [twice] = secondEffects(await readHttpTwice(sql))
       const [empty] = withoutResponse(await countClaimsWithoutResponse(this.#engine, sql))
       const httpEffects = await readHttpEffects(sql, this.#serials.at(-LOOK_BACK_LOOKS) ?? 0)
+      // A second effect may come long after the first one.
+      const [twice] = wrongHttpEffects(await readHttpTwice(sql))
+      const [wrong] = wrongHttpEffects(httpEffects)
       this.#serials.push(httpEffects.at(-1)?.serial ?? this.#serials.at(-1) ?? 0)
       const keys = new Set(httpEffects.map(({ key }) => key))
       const httpCalls = this.#log.calls.filter(({ key }) => keys.has(key))
       const record = { httpCalls, httpEffects, httpLost: this.#losses.http }
       return [
-        named('http effect', twice),
+        named('http effect', twice ?? wrong),
         named('http response', empty),
         checkHttpAnswers(record).violations[0],
       ]

@@ -64,6 +64,11 @@ const WRONG: readonly (readonly [string, Partial<Record>, readonly string[]])[] 
     ['http effect of two'],
   ],
   [
+    'the effect of a handler that has failed is committed',
+    { httpEffects: [EFFECTS[0]!, { ...effect(2, 'two', 'b'), endedMs: 0 }] },
+    ['http effect of two'],
+  ],
+  [
     'a request was answered, and its effect was rolled back',
     { httpEffects: EFFECTS.slice(0, 1), httpResponses: ['a'] },
     ['http effect of two'],
