@@ -29,7 +29,8 @@ export const HTTP_PLANTS: readonly Plant[] = [
             }`,
       },
     ],
-    checks: ['http response', 'http standstill'],
+    // A response that is missing is a 500 to the next request with its key.
+    checks: ['http response', 'http answer', 'http standstill'],
     faults: ['kill', 'cut-after-bytes', 'backends-terminated', 'poison-consumer', 'stop-beyond-lease'],
   },
 ]
