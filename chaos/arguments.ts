@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 import { FAULT_NAMES, type FaultName } from './faults/fault-names.ts'
-import { PLANTS, type Plant } from './plants/plants.ts'
+import type { Plant } from './plants/plant.ts'
+import { PLANTS } from './plants/plants.ts'
 import { ENGINES, type Engine } from './database/engine.ts'
 
 export interface ChaosOptions {

@@ -1,5 +1,13 @@
 import { RELAY_ATTEMPTS } from '../workers/limits.ts'
 import type { Evidence } from './evidence.ts'
+import { checkHttpAnswers, checkHttpEffects, checkHttpResponses, checkHttpStandstill } from './http-checks.ts'
+import {
+  checkLocalDeadLetters,
+  checkLocalEffects,
+  checkLocalOrder,
+  checkLocalOverlap,
+  earlyAtLocal,
+} from './local-checks.ts'
 import {
   checkQueueDeadLetters,
   checkQueueEffects,
@@ -36,6 +44,14 @@ export function judge(evidence: Evidence): readonly Verdict[] {
     'one at a time': checkQueueOverlap,
     'stuck key': checkStuckKeys,
     'queue dead letters': checkQueueDeadLetters,
+    'local effect': checkLocalEffects,
+    'local order': checkLocalOrder,
+    'local one at a time': checkLocalOverlap,
+    'local dead letters': checkLocalDeadLetters,
+    'http effect': checkHttpEffects,
+    'http answer': checkHttpAnswers,
+    'http response': checkHttpResponses,
+    'http standstill': checkHttpStandstill,
     'version order': checkVersions,
     'nothing left': ({ left }) => found('nothing left', 1, left),
     standstill: ({ standstills, timeline }) => found('standstill', timeline.length, texts(standstills)),
@@ -86,18 +102,20 @@ function checkRolledBack({ committed, lost, first }: Evidence): Omit<Verdict, 'c
 function checkScheduled(evidence: Evidence): Omit<Verdict, 'check'> {
   const { committed, lost, first } = evidence
   const inQueue = earlyInQueue(evidence)
+  const atLocal = earlyAtLocal(evidence)
   const scheduled = [...committed.values(), ...lost.values()].filter(
     (message) => message.deliverAtMs !== undefined,
   )
   const early = scheduled.filter(
     ({ id, deliverAtMs }) => (first.get(id)?.recordedAtMs ?? Infinity) < deliverAtMs! - 1,
   )
-  return found('scheduled', scheduled.length + inQueue.looked, [
+  return found('scheduled', scheduled.length + inQueue.looked + atLocal.looked, [
     ...early.map(({ id, deliverAtMs }) => ({
       id,
       text: `The message ${id} came ${Math.round(deliverAtMs! - first.get(id)!.recordedAtMs)} ms before it was due.`,
     })),
     ...inQueue.violations,
+    ...atLocal.violations,
   ])
 }
 

@@ -1,10 +1,12 @@
 import type { Copy } from '../driver/recorder.ts'
 import type { Committed, Effect, LeaseChange, Unfenced } from './history.ts'
+import type { HttpRecord } from './http-history.ts'
+import type { LocalRecord } from './local-history.ts'
 import type { QueueRecord, StuckKey } from './queue-history.ts'
 import type { TimelineEvent } from '../driver/timeline.ts'
 
 /** Everything that the checks at the end of a run look at. */
-export interface Evidence extends QueueRecord {
+export interface Evidence extends QueueRecord, LocalRecord, HttpRecord {
   readonly leaseMs: number
   readonly batchSize: number
   /** The ledger of the last primary. */
@@ -13,6 +15,8 @@ export interface Evidence extends QueueRecord {
   readonly lost: ReadonlyMap<string, Committed>
   /** The rows of the queue that the failover lost. */
   readonly queueLost: ReadonlyMap<string, Committed>
+  /** The messages of the local consumers that the failover lost. */
+  readonly localLost: ReadonlyMap<string, Committed>
   /** Stuck keys of the queue, at which no receiver would look, during the run or at the end. */
   readonly stuckKeys: readonly StuckKey[]
   /** Every committed send of a request, by the outbox or to the queue. The ids are the same if the send stored the message. */
@@ -40,6 +44,8 @@ export interface Evidence extends QueueRecord {
   readonly timeline: readonly TimelineEvent[]
   /** Violations that were found during the run. */
   readonly standstills: readonly string[]
+  /** HTTP requests that waited too long for their answers, as far as that was found during the run. */
+  readonly httpStandstills: readonly string[]
   readonly resources: readonly string[]
   readonly unclean: readonly string[]
 }

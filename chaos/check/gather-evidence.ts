@@ -11,6 +11,8 @@ import {
   readStuckKeys,
   type QueueRecord,
 } from './queue-history.ts'
+import { readHttpEffects, readHttpResponses } from './http-history.ts'
+import { readLeftLocal, readLocal, readLocalEffects } from './local-history.ts'
 import { readCommitted, readEffects, readLeaseChanges, readUnfenced, textOf } from './history.ts'
 
 type FromDatabase = Pick<
@@ -19,6 +21,10 @@ type FromDatabase = Pick<
   | 'queued'
   | 'queueEffects'
   | 'stuckKeys'
+  | 'local'
+  | 'localEffects'
+  | 'httpEffects'
+  | 'httpResponses'
   | 'sends'
   | 'effects'
   | 'claims'
@@ -49,6 +55,10 @@ export async function gatherFromDatabase(engine: Engine, sql: Sql): Promise<From
     queued: new Map((await readQueued(sql)).map((message) => [message.id, message])),
     queueEffects: await readQueueEffects(sql),
     stuckKeys: await readStuckKeys(engine, sql),
+    local: new Map((await readLocal(sql)).map((message) => [message.id, message])),
+    localEffects: await readLocalEffects(sql),
+    httpEffects: await readHttpEffects(sql),
+    httpResponses: await readHttpResponses(engine, sql),
     effects: await readEffects(sql),
     claims: claims.map((row) => textOf(row['id'])!),
     applied: applied.map((row) => ({
@@ -87,6 +97,10 @@ async function readLeft(engine: Engine, sql: Sql): Promise<Evidence['left']> {
     ...(await readLeftInQueue(engine, sql)).slice(0, 100).map((message) => ({
       id: message.id,
       text: `The message ${message.id} is still in the queue${message.isDead ? ', as a dead letter' : ''}.`,
+    })),
+    ...(await readLeftLocal(engine, sql)).slice(0, 100).map(({ id, consumer, isDead, where, error }) => ({
+      id,
+      text: `The message ${id} of ${consumer} is still ${where}${isDead ? ', as a dead letter' : ''}${error ? `: ${error}` : ''}.`,
     })),
     ...(await say(
       `select name, owner from ${leases} where owner is not null and expires_at > ${now}`,

@@ -1,6 +1,8 @@
 import { shardOf } from '@txbox/core/internal'
 import type { Evidence } from './evidence.ts'
 import type { Committed } from './history.ts'
+import type { HttpCall, HttpEffect } from './http-history.ts'
+import type { QueueEffect } from './queue-history.ts'
 import type { Violation } from './violation.ts'
 
 const MAX_LINES = 200
@@ -21,8 +23,7 @@ export interface Move {
 
 /** The ids of the messages in the history of a violation. */
 export function idsInHistory(evidence: Evidence, { id, key }: Violation): ReadonlySet<string> {
-  const { committed, lost, queued, queueLost } = evidence
-  const known = [...committed.values(), ...lost.values(), ...queued.values(), ...queueLost.values()]
+  const known = ledgersOf(evidence).flatMap((ledger) => Array.from(ledger.values()))
   const ids = new Set(known.filter((one) => key !== undefined && one.key === key).map((one) => one.id))
   if (id !== undefined) ids.add(id)
   return ids
@@ -41,10 +42,11 @@ export function keyHistory(
   const { id, key } = violation
   const ids = idsInHistory(evidence, violation)
   const copies = evidence.copies.filter((copy) => ids.has(copy.id))
-  const inQueue = evidence.queueEffects.filter((effect) => ids.has(effect.id))
+  const handlings = handlingsOf(evidence).filter((effect) => ids.has(effect.id))
   const center =
     copies.find((copy) => copy.id === id)?.recordedAtMs ??
-    inQueue.find((effect) => effect.id === id)?.beganMs ??
+    handlings.find((effect) => effect.id === id)?.beganMs ??
+    evidence.httpCalls.find((call) => call.key === id)?.atMs ??
     moves.find((move) => move.id === id)?.atMs ??
     copies.at(-1)?.recordedAtMs
   const isNear = (atMs: number): boolean => center === undefined || Math.abs(atMs - center) < AROUND_MS
@@ -63,10 +65,11 @@ export function keyHistory(
       atMs,
       text: `${mark(moved)}${text} ${moved}${placeOf(moved)}`,
     })),
-    ...inQueue.map(({ id: handled, beganMs, endedMs, worker }) => ({
+    ...handlings.map(({ id: handled, at, beganMs, endedMs, worker }) => ({
       atMs: beganMs,
-      text: `${mark(handled)}handled ${handled}${placeOf(handled)} by ${worker}, for ${(endedMs - beganMs).toFixed(1)} ms`,
+      text: `${mark(handled)}handled ${handled}${placeOf(handled)} ${at} by ${worker}, for ${(endedMs - beganMs).toFixed(1)} ms`,
     })),
+    ...evidence.httpCalls.filter(({ key: sent }) => ids.has(sent)).flatMap(callEntries),
     ...evidence.leaseChanges
       .filter((change) => change.shard === shard)
       .map(({ atMs, owner }) => ({ atMs, text: `  lease of shard ${shard}: ${owner ?? 'nobody'}` })),
@@ -78,13 +81,13 @@ export function keyHistory(
   const near = entries.filter(({ atMs }) => isNear(atMs)).toSorted((a, b) => a.atMs - b.atMs)
   const from = near[0]?.atMs ?? 0
   const subject = messageOf(evidence, id ?? '')
-  const effects = [...evidence.effects, ...evidence.queueEffects].filter((effect) => effect.id === id)
+  const effects = [...evidence.effects, ...handlings].filter((effect) => effect.id === id)
   return [
     ...(subject === undefined
       ? []
       : [
           `committed by ${subject.producer} as row ${subject.serial} of the ledger${placeOf(subject.id)}` +
-            (evidence.lost.has(subject.id) || evidence.queueLost.has(subject.id)
+            ([evidence.lost, evidence.queueLost, evidence.localLost].some((ledger) => ledger.has(subject.id))
               ? ', lost by a failover'
               : ''),
         ]),
@@ -99,6 +102,51 @@ export function keyHistory(
   ]
 }
 
-function messageOf({ committed, lost, queued, queueLost }: Evidence, id: string): Committed | undefined {
-  return committed.get(id) ?? lost.get(id) ?? queued.get(id) ?? queueLost.get(id)
+/** The effects of the queue, of the local consumers and of HTTP requests, with the place where they happened. */
+function handlingsOf({
+  queueEffects,
+  localEffects,
+  httpEffects,
+  httpLost,
+}: Evidence): readonly (Omit<QueueEffect, 'place'> & { readonly at: string })[] {
+  const overHttp = (effect: HttpEffect, more = '') => ({
+    ...effect,
+    id: effect.key,
+    at: `over HTTP with the response ${effect.id}${more}`,
+  })
+  return [
+    ...httpEffects.map((effect) => overHttp(effect)),
+    ...httpLost.map((effect) => overHttp(effect, ', lost by a failover')),
+    ...queueEffects.map((effect) => Object.assign({ at: 'from the queue' }, effect)),
+    ...localEffects.map((effect) => Object.assign({ at: `at ${effect.consumer}` }, effect)),
+  ]
+}
+
+/** A call of the HTTP client, and the answers to it. */
+function callEntries({ call, key, ill, atMs, answers }: HttpCall): readonly Entry[] {
+  const name = call.slice(0, 8)
+  return [
+    {
+      atMs,
+      text: `  sent ${key} by call ${name}${ill === undefined ? '' : `, made to suffer from: ${ill}`}`,
+    },
+    ...answers.map((answer) => ({
+      atMs: answer.atMs,
+      text:
+        `  call ${name} got ${answer.status}${answer.isReplayed ? ', replayed,' : ''} by ${answer.service}` +
+        (answer.id === undefined ? '' : ` with the response ${answer.id}`),
+    })),
+  ]
+}
+
+/** All ledgers, and what failovers have lost of them. */
+function ledgersOf(evidence: Evidence): readonly ReadonlyMap<string, Committed>[] {
+  const { committed, lost, queued, queueLost, local, localLost } = evidence
+  return [committed, lost, queued, queueLost, local, localLost]
+}
+
+function messageOf(evidence: Evidence, id: string): Committed | undefined {
+  return ledgersOf(evidence)
+    .find((ledger) => ledger.has(id))
+    ?.get(id)
 }

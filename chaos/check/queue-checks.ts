@@ -1,5 +1,6 @@
 import { QUEUE_RECEIVES } from '../workers/limits.ts'
 import type { Committed } from './history.ts'
+import { chainOf, neighbors as neighborsOf } from './neighbors.ts'
 import type { QueueEffect, QueueRecord } from './queue-history.ts'
 import { found, ofKey, type Verdict, type Violation } from './violation.ts'
 
@@ -108,38 +109,12 @@ export function earlyInQueue({ queued, queueEffects }: QueueRecord): {
   }
 }
 
-interface Handled {
-  readonly message: Committed
-  readonly effect: QueueEffect
-}
-
-/** The first effects of some of the messages, and each pair of successive effects within a key and an epoch. */
 function neighbors(
   { queued, queueEffects, queueDeadLetters }: QueueRecord,
   isSought: (message: Committed) => boolean,
 ) {
   const dead = new Set(queueDeadLetters.map(({ id }) => id))
-  const seen = new Set<string>()
-  const last = new Map<string, Handled>()
-  const pairs: (Handled & { readonly before: Handled })[] = []
-  let looked = 0
-  for (const effect of queueEffects) {
-    const message = queued.get(effect.id)
-    if (message === undefined || !isSought(message) || dead.has(effect.id) || seen.has(effect.id)) continue
-    seen.add(effect.id)
-    looked += 1
-    const before = last.get(chainOf(message))
-    if (before !== undefined) pairs.push({ before, message, effect })
-    // A message that was handled too late is not the one that later messages follow. Without places there is no order.
-    if (before === undefined || message.place === undefined || before.message.place! < message.place) {
-      last.set(chainOf(message), { message, effect })
-    }
-  }
-  return { looked, pairs }
-}
-
-function chainOf({ key, epoch }: Committed): string {
-  return `${key}@${epoch}`
+  return neighborsOf(queued, queueEffects, (message) => isSought(message) && !dead.has(message.id))
 }
 
 function countsOf(effects: readonly QueueEffect[]): ReadonlyMap<string, number> {

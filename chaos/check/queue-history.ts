@@ -113,6 +113,6 @@ export async function readLeftInQueue(
 }
 
 /** A column that is binary on MySQL and MariaDB, as text. */
-function textIn(engine: Engine, column: string): string {
+export function textIn(engine: Engine, column: string): string {
   return engine === 'postgres' ? column : `convert(${column} using utf8mb4)`
 }

@@ -13,7 +13,7 @@ export const CHECKS = {
   'rolled back': 'nothing of a transaction that rolled back is published',
   'same bytes': 'all copies of a message are the same',
   order: 'the first copies of each key come in the order of the commits',
-  scheduled: 'no scheduled message comes early, through the outbox or the queue',
+  scheduled: 'no scheduled message comes early, through the outbox, the queue or to a local consumer',
   deduplicated: 'each request has one message, which all its sends name',
   'one effect': 'each published message has one effect',
   'claim and effect': 'there is no claim without its effect, and no effect without its claim',
@@ -23,6 +23,18 @@ export const CHECKS = {
   'one at a time': 'no two messages of a key of the queue are handled at the same time',
   'stuck key': 'each key of the queue has a message that a receiver will look at',
   'queue dead letters': 'only messages that were made to fail become dead letters of the queue',
+  'local effect':
+    'each committed message has one effect at each local consumer, and no other message has any',
+  'local order': 'the effects of each key come in the order of the commits at each local consumer',
+  'local one at a time': 'no two messages of a key are handled at the same time at a local consumer',
+  'local dead letters': 'only messages that were made to fail become dead letters of a local consumer',
+  'http effect':
+    'each answered HTTP request has one effect (but for those that a failover lost), and none has two',
+  'http answer': 'all 2xx answers to an HTTP request name its one effect, and no other answer is unexplained',
+  'http response':
+    'each effect of an HTTP request is committed with its response, and no response without it',
+  'http standstill':
+    'no HTTP request waits for its 2xx beyond the lease + 5 s while its database is well, or at the end',
   'version order': 'the version buffer applies each key in order, without a gap',
   'nothing left': 'nothing is parked, waiting, queued, claimed or leased at the end',
   standstill: 'no shard stands still beyond its lease + 5 s while its database and broker are well',

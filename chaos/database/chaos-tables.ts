@@ -1,6 +1,7 @@
 import { SHARDS } from '@txbox/core/internal'
 import { DATABASE } from '../servers/database-engine.ts'
 import type { Engine } from './engine.ts'
+import { LOCAL_CONSUMERS, LOCAL_TYPE } from '../workers/worker-protocol.ts'
 import type { Sql } from './sql.ts'
 
 /** The tables of txbox, by the names that the database has for them. */
@@ -14,6 +15,9 @@ export function txboxTables(engine: Engine) {
     waiting: of('waiting'),
     versions: of('versions'),
     queue: of('queue'),
+    localOutbox: of('local_outbox'),
+    localParked: of('local_parked'),
+    subscriptions: of('subscriptions'),
   } as const
 }
 
@@ -34,6 +38,12 @@ export const QUEUE_KEYS: readonly string[] = Array.from({ length: 24 }, (_, n) =
  */
 export const UNLOCKED_QUEUE_KEYS: readonly string[] = Array.from({ length: 16 }, (_, n) => `task-${n}`)
 
+/** The aggregates of the messages of local consumers. A producer locks them after all other aggregates. */
+export const LOCAL_KEYS: readonly string[] = Array.from({ length: 24 }, (_, n) => `entry-${n}`)
+
+/** Keys of local consumers without an aggregate: a message may be committed while a later one of its key is in flight. */
+export const UNLOCKED_LOCAL_KEYS: readonly string[] = Array.from({ length: 16 }, (_, n) => `note-${n}`)
+
 /**
  * Creates the tables of the business and of the checker.
  *
@@ -45,18 +55,31 @@ export const UNLOCKED_QUEUE_KEYS: readonly string[] = Array.from({ length: 16 },
  * - `chaos_queued`: one row a message of the queue, as in `chaos_committed`.
  * - `chaos_queue_effects`: one row each time a message of the queue took effect: the place that its payload has, and when
  *   its handler began and ended, by the database's clock.
+ * - `chaos_local`: one row a message of the local consumers, as in `chaos_committed`.
+ * - `chaos_local_effects`: one row each time a message took effect at a local consumer, as in `chaos_queue_effects`, with the call
+ *   of the handler: the messages of a batch have the same.
+ * - `chaos_http_effects`: one row each time an HTTP request took effect: its key, the response id of this call of the handler, and
+ *   when the handler began and ended, by the database's clock.
  * - `chaos_applied`: what the version buffer applied, in order.
  * - `chaos_balances`: versioned rows, one for each key and epoch.
  * - `chaos_lease_log`, `chaos_unfenced` and `chaos_moves`: written by triggers on the tables of txbox. `chaos_moves` has a
- *   row each time a message enters or leaves the outbox, the parked messages or the queue, or changes there, for the
- *   history of a violation.
+ *   row each time a message enters or leaves a table of txbox, or changes there, for the history of a violation.
  */
 export async function createChaosTables(engine: Engine, sql: Sql): Promise<void> {
   // The clients' user has the name of the schema, which would otherwise get these tables too.
   if (engine === 'postgres') await sql.query('set search_path to public')
   for (const statement of engine === 'postgres' ? postgresTables() : mysqlTables()) await sql.query(statement)
-  for (const key of [...KEYS, ...QUEUE_KEYS]) {
+  for (const key of [...KEYS, ...QUEUE_KEYS, ...LOCAL_KEYS]) {
     await sql.query(`insert into chaos_aggregates (name, epoch, n) values (?, '', 0)`, [key])
+  }
+  // As an operator does it with `txbox consumers add`: producers may publish before the local consumers have started.
+  const { subscriptions } = txboxTables(engine)
+  const now = engine === 'postgres' ? 'clock_timestamp()' : 'utc_timestamp(6)'
+  for (const consumer of LOCAL_CONSUMERS) {
+    await sql.query(`insert into ${subscriptions} (registered_at, type, consumer) values (${now}, ?, ?)`, [
+      LOCAL_TYPE,
+      consumer,
+    ])
   }
 }
 
@@ -72,6 +95,17 @@ function columns(serial: string): readonly string[] {
     `create table chaos_queue_effects (serial ${serial}, message_id varchar(64) not null, place bigint,
       worker varchar(40) not null, began_ms double precision not null, ended_ms double precision not null)`,
     'create index chaos_queue_effects_message_id on chaos_queue_effects (message_id)',
+    `create table chaos_local (${ledger})`,
+    'create index chaos_local_message_id on chaos_local (message_id)',
+    `create table chaos_local_effects (serial ${serial}, consumer varchar(40) not null, message_id varchar(64) not null,
+      place bigint, worker varchar(40) not null, handler_call varchar(40) not null, began_ms double precision not null,
+      ended_ms double precision not null)`,
+    'create index chaos_local_effects_message_id on chaos_local_effects (message_id)',
+    'create index chaos_local_effects_handler_call on chaos_local_effects (handler_call)',
+    `create table chaos_http_effects (serial ${serial}, request_key varchar(64) not null, response_id varchar(64) not null,
+      worker varchar(40) not null, began_ms double precision not null, ended_ms double precision not null)`,
+    'create index chaos_http_effects_request_key on chaos_http_effects (request_key)',
+    'create index chaos_http_effects_response_id on chaos_http_effects (response_id)',
     `create table chaos_sends (serial ${serial}, request varchar(40) not null, message_id varchar(64) not null,
       new_id varchar(64) not null)`,
     `create table chaos_effects (serial ${serial}, message_id varchar(64) not null, worker varchar(40) not null)`,
@@ -118,7 +152,7 @@ function postgresTables(): readonly string[] {
       end $$`,
     `create trigger chaos_message_settled after delete on txbox.outbox for each row
       execute function chaos_message_settled()`,
-    ...(['outbox', 'parked', 'queue'] as const).flatMap((table) => [
+    ...MOVED.flatMap((table) => [
       `create function chaos_${table}_moved() returns trigger language plpgsql as $$
         declare
           message txbox.${table} := case when tg_op = 'DELETE' then old else new end;
@@ -127,7 +161,7 @@ function postgresTables(): readonly string[] {
           values (
             extract(epoch from clock_timestamp()) * 1000, message.id,
             left(lower(tg_op) || ' ${table}'${STATE[table]}, 80),
-            message.${table === 'outbox' ? 'seq' : 'place'}, left(current_setting('application_name'), 40)
+            message.${table.endsWith('outbox') ? 'seq' : 'place'}, left(current_setting('application_name'), 40)
           );
           return null;
         end $$`,
@@ -138,13 +172,20 @@ function postgresTables(): readonly string[] {
 }
 
 const DUE = `' due ' || coalesce(extract(epoch from message.due_at - clock_timestamp())::text, 'never')`
+const PARKED = ` || ${DUE} || ' attempts ' || message.attempts || case when message.suspect then ' suspect' else '' end`
+const OF = ` || ' of ' || message.consumer`
 /** The state of a row, for `chaos_moves`. A message of the queue that is due at the epoch has been handled. */
 const STATE = {
   outbox: '',
-  parked: ` || ${DUE} || ' attempts ' || message.attempts || case when message.suspect then ' suspect' else '' end`,
+  parked: PARKED,
+  local_outbox: OF,
+  local_parked: OF + PARKED,
   queue: ` || case when message.due_at = timestamptz 'epoch' then ' handled' else ${DUE} end
     || ' receives ' || message.attempts || case when message.receipt is null then '' else ' in flight' end`,
 } as const
+
+/** The tables whose changes are kept in `chaos_moves`. */
+const MOVED = ['outbox', 'parked', 'queue', 'local_outbox', 'local_parked'] as const
 
 /** Relays connect as users of their own, which name them in the trigger; PostgreSQL has the name of the application. */
 export const RELAY_SLOTS = ['relay-1', 'relay-2'] as const
@@ -166,21 +207,25 @@ function mysqlTables(): readonly string[] {
       from txbox_leases as l
       where l.name = concat('outbox/', lpad(old.shard, 2, '0')) and user() like 'relay-%'
         and not (substring_index(convert(l.owner using utf8mb4), '.', 1) <=> substring_index(user(), '@', 1))`,
-    ...(['outbox', 'parked', 'queue'] as const).flatMap((table) =>
+    ...MOVED.flatMap((table) =>
       (['insert', 'update', 'delete'] as const)
-        .filter((verb) => table !== 'outbox' || verb !== 'update')
+        .filter((verb) => !table.endsWith('outbox') || verb !== 'update')
         .map((verb) => {
           const row = verb === 'delete' ? 'old' : 'new'
           const due = `' due ', ifnull(timestampdiff(microsecond, utc_timestamp(6), ${row}.due_at) / 1000000, 'never')`
+          const parked = `, ${due}, ' attempts ', ${row}.attempts, if(${row}.suspect, ' suspect', '')`
+          const of = `, ' of ', convert(${row}.consumer using utf8mb4)`
           const state = {
             outbox: '',
-            parked: `, ${due}, ' attempts ', ${row}.attempts, if(${row}.suspect, ' suspect', '')`,
+            parked,
+            local_outbox: of,
+            local_parked: of + parked,
             queue: `, if(${row}.due_at = '1970-01-01', ' handled', concat(${due})), ' receives ', ${row}.attempts, if(${row}.receipt is null, '', ' in flight')`,
           }[table]
           return `create trigger chaos_${table}_${verb} after ${verb} on txbox_${table} for each row
             insert into chaos_moves (at_ms, message_id, what, number, client)
             values (unix_timestamp(sysdate(6)) * 1000, convert(${row}.id using utf8mb4), left(concat('${verb} ${table}'${state}), 80),
-              ${row}.${table === 'outbox' ? 'seq' : 'place'}, left(user(), 40))`
+              ${row}.${table.endsWith('outbox') ? 'seq' : 'place'}, left(user(), 40))`
         }),
     ),
     // As which of the two a client of this machine is taken depends on the server's settings.

@@ -5,8 +5,11 @@ import { FAULTS } from '../faults/faults.ts'
 import type { Surroundings } from '../faults/fault.ts'
 import { stepAt, type Step } from '../faults/schedule.ts'
 import { plantedPackages } from '../plants/planted-copy.ts'
+import { httpLogOf } from '../workers/http-protocol.ts'
 import { finish, type RunResult } from './finish.ts'
 import { Fleet } from './fleet.ts'
+import { HttpLog } from './http-log.ts'
+import { HttpWaits } from './http-waits.ts'
 import { Losses } from './losses.ts'
 import { machineStretch } from './machine-load.ts'
 import { Modes } from './modes.ts'
@@ -18,7 +21,7 @@ import { startStand, type Stand } from './stand.ts'
 import { StandstillWatch } from './standstill-watch.ts'
 import { Timeline } from './timeline.ts'
 
-/** The duration of a lease; a shard may stand still for a little longer. */
+/** How much longer than a lease a shard may stand still, or an HTTP request may wait. */
 const STANDSTILL_SPARE_MS = 5000
 const SHORTEST_QUIET_MS = 1500
 /** A shard is moving if its first message has been the same for less than this; the time is longer on an overloaded machine. */
@@ -52,10 +55,11 @@ class ChaosRun implements RunParts {
   readonly losses = new Losses()
   readonly modes: Modes
   readonly online: OnlineChecks
+  readonly httpLog: HttpLog
   readonly watch: StandstillWatch
   readonly timeline: Timeline
   readonly relayPoison = new Set<string>()
-  readonly standstills: string[] = []
+  readonly standstills: Violation[] = []
   maxStretch = 1
   #steps = 0
 
@@ -70,20 +74,24 @@ class ChaosRun implements RunParts {
       engine,
       seed,
       ...this.settings,
+      httpFolder: folder,
       killLog: this.killLog,
       databaseUrl: database.url,
       brokerUrl: broker.url,
       workerPlant: plant?.worker,
+      localWorkMs: plant?.localWorkMs ?? 0,
     }
     this.fleet = new Fleet(base, folder, packages)
     this.recorder = new Recorder(() => broker.directUrl, path.join(folder, 'record.jsonl'), seed)
     this.modes = new Modes(this.fleet)
     const url = (): string => database.directUrl()
-    this.watch = new StandstillWatch(engine, url, this.relayPoison)
+    this.httpLog = new HttpLog(httpLogOf(folder))
+    this.watch = new StandstillWatch(engine, url, this.relayPoison, new HttpWaits(this.httpLog))
     this.online = new OnlineChecks({
       engine,
       url,
       recorder: this.recorder,
+      httpLog: this.httpLog,
       fleet: this.fleet,
       killLog: this.killLog,
       losses: this.losses,
@@ -97,9 +105,12 @@ class ChaosRun implements RunParts {
     const sampling = setInterval(() => this.#sample(), 1000)
     try {
       await this.recorder.start()
+      // Producers publish before the others have started.
+      this.watch.isWell = false
       this.fleet.start()
       this.watch.start()
       await this.fleet.allReady(START_LIMIT_MS)
+      this.watch.isWell = true
       this.timeline.now('phase', 'warm-up', 'all workers are at work')
       await pause(WARM_UP_MS)
       const first = await this.#disturb()
@@ -158,10 +169,10 @@ class ChaosRun implements RunParts {
       const killed = this.online.killed()
       if (killed !== undefined && isSought(killed)) return [killed]
       if (longest !== undefined && longest.ms > (this.settings.leaseMs + STANDSTILL_SPARE_MS) * stretch) {
-        const text = `Shard ${longest.shard} has stood still for ${Math.round(longest.ms)} ms at: ${longest.what}.`
-        this.standstills.push(text)
-        // The planted bug may be the reason why the shard stands still.
-        return [...(await this.online.look(isSought)), { check: 'standstill', text }]
+        const { check, text } = longest
+        this.standstills.push({ check, text })
+        // The planted bug may be the reason for it.
+        return [...(await this.online.look(isSought)), { check, text }]
       }
       if (performance.now() - from < SHORTEST_QUIET_MS || (longest?.ms ?? 0) > MOVING_MS * stretch) continue
       await this.online.lookAtResources()

@@ -1,36 +1,16 @@
-import { setTimeout as pause } from 'node:timers/promises'
-import type { ConnectedDatabase } from '@txbox/core'
-import { mysql } from '@txbox/mysql'
-import { postgres } from '@txbox/postgres'
-import { createQueue } from '@txbox/queue'
-import { createDeadLetters } from '@txbox/relay'
-import mysql2 from 'mysql2/promise'
-import { Pool } from 'pg'
 import { judge } from '../check/checks.ts'
 import type { Evidence } from '../check/evidence.ts'
-import {
-  gatherFromDatabase,
-  readDeadLetters,
-  readKills,
-  readMoves,
-  readQueueDeadLetters,
-} from '../check/gather-evidence.ts'
-import { readCommitted, readEffects } from '../check/history.ts'
-import { readQueueEffects, readQueued } from '../check/queue-history.ts'
+import { gatherFromDatabase, readKills, readMoves } from '../check/gather-evidence.ts'
 import { idsInHistory, keyHistory } from '../check/key-history.ts'
-import type { Verdict, Violation } from '../check/violation.ts'
+import type { CheckName, Verdict, Violation } from '../check/violation.ts'
 import { withDirectConnection } from '../database/direct-connection.ts'
-import type { Engine } from '../database/engine.ts'
+import { drain, drainMs } from './drain.ts'
 import { showsPlant, type RunOptions, type RunParts } from './run-parts.ts'
-import { QUEUE } from '../workers/worker-protocol.ts'
 import { machineStretch } from './machine-load.ts'
 import type { RelaySettings } from './relay-settings.ts'
 import type { Sample, TimelineEvent } from './timeline.ts'
 import type { SlotFigures } from './fleet.ts'
 
-/** The time in which the workers must finish the remaining work when the faults are over. */
-const DRAIN_MS = 60_000
-const DRAIN_AFTER_VIOLATION_MS = 5000
 const END_MS = 15_000
 
 export interface RunResult {
@@ -67,6 +47,18 @@ export interface RunResult {
     readonly queueLostByFailover: number
     readonly queueEffectsLostByFailover: number
     readonly queueDeadLetters: number
+    /** The same of the local consumers. Each message is for each consumer. */
+    readonly localCommitted: number
+    readonly localEffects: number
+    readonly localLostByFailover: number
+    readonly localEffectsLostByFailover: number
+    readonly localDeadLetters: number
+    /** HTTP requests, each with a key of its own, and all answers to them, also of attempts that were refused. */
+    readonly httpRequests: number
+    readonly httpAnswers: number
+    readonly httpReplays: number
+    readonly httpEffects: number
+    readonly httpEffectsLostByFailover: number
     readonly relayDeaths: number
     readonly maxStretch: number
   }
@@ -88,29 +80,42 @@ export async function finish(
   timeline.now('phase', 'drain', 'no more faults; the workers finish what is left')
   parts.modes.heal()
   unclean.push(...(await fleet.end('producer', endMs)))
+  // The client ends when all its requests are answered.
+  unclean.push(...(await fleet.end('http-client', drainMs(violation !== undefined))))
   const url = stand.database.directUrl()
-  const { deadLetters, queueDeadLetters } = await drain(parts, url, violation !== undefined)
-  for (const kind of ['relay', 'consumer', 'queue-worker', 'collector'] as const)
+  const dead = await drain(parts, url, violation !== undefined)
+  for (const kind of [
+    'relay',
+    'consumer',
+    'queue-worker',
+    'local-worker',
+    'http-service',
+    'collector',
+  ] as const)
     unclean.push(...(await fleet.end(kind, endMs)))
   const fromDatabase = await withDirectConnection(url, (sql) => gatherFromDatabase(options.database, sql))
+  parts.httpLog.read()
   const evidence: Evidence = {
     ...fromDatabase,
     ...parts.settings,
     lost: losses.committed,
     queueLost: losses.queued,
     stuckKeys: [...watch.stuckKeys, ...fromDatabase.stuckKeys],
-    queueDeadLetters,
+    localLost: losses.local,
+    httpCalls: parts.httpLog.calls,
+    httpLost: losses.http,
+    ...dead,
     leaseChanges: [...losses.leaseChanges, ...fromDatabase.leaseChanges],
     unfenced: [...losses.unfenced, ...fromDatabase.unfenced],
     copies: recorder.copies,
     first: recorder.first,
     kills: readKills(parts.killLog),
-    deadLetters,
     consumerDeadLetters: [...recorder.deadLetters].map(([id, error]) => ({ id, error })),
     relayDeaths: fleet.relayDeaths,
     failovers: losses.failovers,
     timeline: timeline.events,
-    standstills: parts.standstills,
+    standstills: textsOf(parts.standstills, 'standstill'),
+    httpStandstills: textsOf(parts.standstills, 'http standstill'),
     resources: parts.online.resources,
     unclean: [...unclean.map((slot) => `${slot} did not end by itself.`), ...fleet.crashes],
   }
@@ -136,10 +141,15 @@ export async function finish(
   }
 }
 
+function textsOf(violations: readonly Violation[], check: CheckName): readonly string[] {
+  return violations.filter((violation) => violation.check === check).map(({ text }) => text)
+}
+
 function figuresOf(
   { recorder, losses, watch, fleet, maxStretch }: RunParts,
   evidence: Evidence,
 ): RunResult['figures'] {
+  const answers = evidence.httpCalls.flatMap((call) => call.answers)
   return {
     committed: evidence.committed.size,
     published: recorder.first.size,
@@ -158,6 +168,16 @@ function figuresOf(
     queueLostByFailover: losses.queued.size,
     queueEffectsLostByFailover: losses.queueEffects,
     queueDeadLetters: evidence.queueDeadLetters.length,
+    localCommitted: evidence.local.size,
+    localEffects: evidence.localEffects.length,
+    localLostByFailover: losses.local.size,
+    localEffectsLostByFailover: losses.localEffects,
+    localDeadLetters: evidence.localDeadLetters.length,
+    httpRequests: new Set(evidence.httpCalls.map(({ key }) => key)).size,
+    httpAnswers: answers.length,
+    httpReplays: answers.filter(({ isReplayed }) => isReplayed).length,
+    httpEffects: evidence.httpEffects.length,
+    httpEffectsLostByFailover: losses.http.length,
     relayDeaths: fleet.relayDeaths.length,
     maxStretch: Number(maxStretch.toFixed(1)),
   }
@@ -173,70 +193,4 @@ export function foundAfterMs(events: readonly TimelineEvent[], violation: Violat
   const begin = events.find(({ kind }) => kind === 'phase')
   const end = events.find(({ kind, text }) => kind === 'violation' && text === violation.text)
   return begin && end && end.fromMs - begin.fromMs
-}
-
-/** Waits until every committed message has been published and has its effect, or until the time limit. */
-async function drain(
-  parts: RunParts,
-  url: string,
-  isFound: boolean,
-): Promise<Pick<Evidence, 'deadLetters' | 'queueDeadLetters'>> {
-  const { recorder, options } = parts
-  // A message that waits for a lost predecessor would wait forever. A run that found only other violations waits for
-  // the full time, since a message that had no time to be published is not lost.
-  const drainMs = (isFound ? DRAIN_AFTER_VIOLATION_MS : DRAIN_MS) * machineStretch()
-  const until = performance.now() + drainMs
-  const deadLetters = new Map<string, Evidence['deadLetters'][number]>()
-  const queueDeadLetters = new Map<string, Evidence['deadLetters'][number]>()
-  await recorder.letGo()
-  while (performance.now() < until) {
-    const isDone = await withDirectConnection(url, async (sql) => {
-      for (const letter of await readDeadLetters(options.database, sql)) deadLetters.set(letter.id, letter)
-      for (const letter of await readQueueDeadLetters(options.database, sql)) {
-        queueDeadLetters.set(letter.id, letter)
-      }
-      const handled = new Set((await readQueueEffects(sql)).map(({ id }) => id))
-      if (!(await readQueued(sql)).every(({ id }) => handled.has(id))) return false
-      const committed = await readCommitted(sql)
-      if (!committed.every(({ id }) => recorder.first.has(id))) return false
-      const effects = new Set((await readEffects(sql)).map(({ id }) => id))
-      return [...recorder.first.keys()].every((id) => effects.has(id)) && (await recorder.backlog()) === 0
-    }).catch(() => false)
-    if (isDone) break
-    const ids = [...deadLetters.keys()].filter((id) => !recorder.first.has(id))
-    // A message that was redriven before is no longer a dead letter, and is skipped.
-    await redrive(options.database, url, { ids, queueIds: [...queueDeadLetters.keys()] })
-    await pause(500)
-  }
-  return { deadLetters: [...deadLetters.values()], queueDeadLetters: [...queueDeadLetters.values()] }
-}
-
-interface Redriven {
-  readonly ids: readonly string[]
-  readonly queueIds: readonly string[]
-}
-
-/** A dead letter can be handled once its illness is removed. */
-async function redrive(engine: Engine, url: string, redriven: Redriven): Promise<void> {
-  if (redriven.ids.length + redriven.queueIds.length === 0) return
-  if (engine === 'postgres') {
-    const pool = new Pool({ connectionString: url, max: 1 })
-    try {
-      await redriveIn(postgres({ db: pool }), redriven)
-    } finally {
-      await pool.end()
-    }
-    return
-  }
-  const pool = mysql2.createPool({ uri: url, connectionLimit: 1 })
-  try {
-    await redriveIn(mysql({ db: pool }), redriven)
-  } finally {
-    await pool.end()
-  }
-}
-
-async function redriveIn<Tx>(database: ConnectedDatabase<Tx>, { ids, queueIds }: Redriven): Promise<void> {
-  if (ids.length > 0) await createDeadLetters({ database }).redrive({ ids })
-  if (queueIds.length > 0) await createQueue({ database, name: QUEUE }).deadLetters.redrive({ ids: queueIds })
 }

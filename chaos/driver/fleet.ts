@@ -12,8 +12,15 @@ const SLOTS: readonly (readonly [WorkerKind, string])[] = [
   ['consumer', 'consumer-2'],
   ['queue-worker', 'queue-worker-1'],
   ['queue-worker', 'queue-worker-2'],
+  ['local-worker', 'local-worker-1'],
+  ['local-worker', 'local-worker-2'],
+  ['http-service', 'http-service-1'],
+  ['http-service', 'http-service-2'],
+  ['http-client', 'http-client-1'],
   ['collector', 'collector-1'],
 ]
+
+const NOT_DRAWN: ReadonlySet<WorkerKind> = new Set(['local-worker', 'http-service', 'http-client'])
 
 export type BaseConfig = Omit<WorkerConfig, 'kind' | 'slot' | 'incarnation'>
 
@@ -77,6 +84,14 @@ export class Fleet {
 
   get slots(): readonly string[] {
     return SLOTS.map(([, slot]) => slot)
+  }
+
+  /**
+   * The slots from which process faults draw. Those of local consumers and of HTTP services are hit beside another one: see `beside`.
+   * The HTTP client is not hit, as it knows which requests were answered.
+   */
+  get drawnSlots(): readonly string[] {
+    return SLOTS.flatMap(([kind, slot]) => (NOT_DRAWN.has(kind) ? [] : [slot]))
   }
 
   process(slot: string): WorkerProcess {

@@ -8,6 +8,8 @@ import {
   type LeaseChange,
   type Unfenced,
 } from '../check/history.ts'
+import { readHttpEffects, type HttpEffect } from '../check/http-history.ts'
+import { readLocal, readLocalEffects, type LocalEffect } from '../check/local-history.ts'
 import { readQueueEffects, readQueued } from '../check/queue-history.ts'
 
 /** The exact losses of the failovers of a run: the difference between each former primary and the new one. */
@@ -19,6 +21,11 @@ export class Losses {
   /** The losses of the queue, whose messages and effects are only in the database. */
   readonly queued = new Map<string, Committed>()
   queueEffects = 0
+  /** The losses of the local consumers, likewise. An effect counts for each consumer. */
+  readonly local = new Map<string, Committed>()
+  localEffects = 0
+  /** The effects of HTTP requests that were committed on a former primary only. Their requests may have been answered. */
+  readonly http: HttpEffect[] = []
   /** The rows of former primaries: the new primary has only the rows that it received. */
   readonly leaseChanges: LeaseChange[] = []
   readonly unfenced: Unfenced[] = []
@@ -33,6 +40,9 @@ export class Losses {
       effects: await readEffects(sql),
       queued: await readQueued(sql),
       queueEffects: await readQueueEffects(sql),
+      local: await readLocal(sql),
+      localEffects: await readLocalEffects(sql),
+      http: await readHttpEffects(sql),
       leaseChanges: await readLeaseChanges(sql),
       unfenced: await readUnfenced(sql),
     }))
@@ -41,6 +51,9 @@ export class Losses {
       effects: idsOf(await readEffects(sql)),
       queued: idsOf(await readQueued(sql)),
       queueEffects: idsOf(await readQueueEffects(sql)),
+      local: idsOf(await readLocal(sql)),
+      localEffects: new Set((await readLocalEffects(sql)).map(effectOf)),
+      http: idsOf(await readHttpEffects(sql)),
     }))
     for (const message of former.committed) {
       if (!present.committed.has(message.id)) this.committed.set(message.id, message)
@@ -49,12 +62,21 @@ export class Losses {
       if (!present.queued.has(message.id)) this.queued.set(message.id, message)
     }
     this.queueEffects += former.queueEffects.filter(({ id }) => !present.queueEffects.has(id)).length
+    for (const message of former.local) {
+      if (!present.local.has(message.id)) this.local.set(message.id, message)
+    }
+    this.localEffects += former.localEffects.filter((one) => !present.localEffects.has(effectOf(one))).length
+    this.http.push(...former.http.filter(({ id }) => !present.http.has(id)))
     this.leaseChanges.push(...former.leaseChanges)
     this.unfenced.push(...former.unfenced)
     const effects = former.effects.map(({ id }) => id).filter((id) => !present.effects.has(id))
     this.effects += effects.length
     return effects
   }
+}
+
+function effectOf({ consumer, id }: LocalEffect): string {
+  return `${consumer} ${id}`
 }
 
 function idsOf(rows: readonly { readonly id: string }[]): ReadonlySet<string> {

@@ -18,7 +18,10 @@ import type { Engine } from '../database/engine.ts'
 import { CLIENT } from '../servers/database-engine.ts'
 import { MOST_CONNECTIONS } from '../workers/limits.ts'
 import type { Fleet } from './fleet.ts'
+import type { HttpLog } from './http-log.ts'
 import type { Losses } from './losses.ts'
+import { OnlineHttpChecks } from './online-http-checks.ts'
+import { OnlineLocalChecks } from './online-local-checks.ts'
 import { OnlineQueueChecks } from './online-queue-checks.ts'
 import type { Recorder } from './recorder.ts'
 
@@ -32,6 +35,7 @@ interface Subject {
   readonly engine: Engine
   readonly url: () => string
   readonly recorder: Recorder
+  readonly httpLog: HttpLog
   readonly fleet: Fleet
   readonly killLog: string
   readonly losses: Losses
@@ -54,6 +58,8 @@ export async function unlessSought(
 export class OnlineChecks {
   readonly #subject: Subject
   readonly #queue: OnlineQueueChecks
+  readonly #local: OnlineLocalChecks
+  readonly #http: OnlineHttpChecks
   /** The last serial numbers of the ledger at earlier looks. */
   #serials: number[] = []
   #copiesSeen = 0
@@ -66,12 +72,16 @@ export class OnlineChecks {
   constructor(subject: Subject) {
     this.#subject = subject
     this.#queue = new OnlineQueueChecks(subject.engine, subject.url, subject.stuckKeys)
+    this.#local = new OnlineLocalChecks(subject.engine, subject.url)
+    this.#http = new OnlineHttpChecks(subject.engine, subject.url, subject.httpLog, subject.losses)
   }
 
   /** After a failover the server assigns serial numbers again. */
   forget(): void {
     this.#serials = []
     this.#queue.forget()
+    this.#local.forget()
+    this.#http.forget()
   }
 
   /**
@@ -83,6 +93,8 @@ export class OnlineChecks {
   look(isSought: (violation: Violation) => boolean): Promise<readonly Violation[]> {
     return unlessSought(this.#disordered(), isSought, async () => [
       ...(await this.#queue.look()),
+      ...(await this.#local.look()),
+      ...(await this.#http.look()),
       ...(await Promise.all([
         this.#lost(),
         this.#numbered(),

@@ -1,8 +1,9 @@
 import type { Violation } from '../check/violation.ts'
 import type { Engine } from '../database/engine.ts'
 import type { FaultName } from '../faults/fault-names.ts'
-import type { Plant } from '../plants/plants.ts'
+import type { Plant } from '../plants/plant.ts'
 import type { Fleet } from './fleet.ts'
+import type { HttpLog } from './http-log.ts'
 import type { Losses } from './losses.ts'
 import type { Modes } from './modes.ts'
 import type { OnlineChecks } from './online-checks.ts'
@@ -33,13 +34,15 @@ export interface RunParts {
   readonly killLog: string
   readonly fleet: Fleet
   readonly recorder: Recorder
+  readonly httpLog: HttpLog
   readonly losses: Losses
   readonly modes: Modes
   readonly online: OnlineChecks
   readonly watch: StandstillWatch
   readonly timeline: Timeline
   readonly relayPoison: Set<string>
-  readonly standstills: string[]
+  /** The standstills that were found during the run. */
+  readonly standstills: Violation[]
   /** The largest factor by which time limits were extended because the machine was overloaded. */
   readonly maxStretch: number
 }

@@ -4,9 +4,12 @@ import { connectDirectly, type DirectConnection } from '../database/direct-conne
 import { readStuckKeys, type StuckKey } from '../check/queue-history.ts'
 import { txboxTables } from '../database/chaos-tables.ts'
 import type { Engine } from '../database/engine.ts'
+import type { HttpWaits } from './http-waits.ts'
+import { LOCAL_KINDS, localHeads } from './local-heads.ts'
+import type { Standstill } from './standstill.ts'
 
 const LOOK_INTERVAL_MS = 300
-const KINDS = ['outbox', 'parked', 'queue'] as const
+const KINDS: readonly string[] = ['outbox', 'parked', 'queue', ...LOCAL_KINDS]
 
 /**
  * The messages of a shard that are next: the first message of the outbox, all parked messages that are due, or all visible
@@ -18,37 +21,33 @@ interface Head {
   readonly sinceMs: number
 }
 
-export interface Standstill {
-  readonly shard: number
-  readonly ms: number
-  /** The message that did not move: its table and its number. */
-  readonly what: string
-}
-
 /**
  * Looks at the next messages of each shard, past all faults, several times a second. A shard has stood still if the first
  * message of its outbox stays the same, or if not one of its parked messages that are due has been tried: those are taken
  * by the time since which they are due, and suspects one at a time in a whole process. A shard of the queue has stood still
  * if not one of its visible messages was received. The time counts while the database
  * and the broker are well. A message that kills or hangs relays does not count itself, since it is tried several times,
- * each after a lease: only the messages behind it do. Nor do messages of the queue that were made to fail.
+ * each after a lease: only the messages behind it do. Nor do messages of the queue that were made to fail. `localHeads` describes
+ * what counts at local consumers, and `HttpWaits` what counts of HTTP requests.
  */
 export class StandstillWatch {
   readonly #engine: Engine
   readonly #url: () => string
   readonly #poison: ReadonlySet<string>
+  readonly #http: HttpWaits
   readonly #heads = new Map<number, Head>()
   readonly #stuckKeys = new Map<string, StuckKey>()
   #isWell = true
   #isClosed = false
-  #longest: Standstill = { shard: 0, ms: 0, what: '' }
+  #longest: Pick<Standstill, 'ms' | 'what'> = { ms: 0, what: '' }
   #loop: Promise<void> = Promise.resolve()
 
   /** @param poison the ids of the messages that kill or hang relays. */
-  constructor(engine: Engine, url: () => string, poison: ReadonlySet<string>) {
+  constructor(engine: Engine, url: () => string, poison: ReadonlySet<string>, http: HttpWaits) {
     this.#engine = engine
     this.#url = url
     this.#poison = poison
+    this.#http = http
   }
 
   start(): void {
@@ -63,19 +62,22 @@ export class StandstillWatch {
   /** While the database or the broker is broken, no time counts; afterwards all clocks begin again. */
   set isWell(isWell: boolean) {
     this.#isWell = isWell
-    if (!isWell) this.#heads.clear()
+    if (!isWell) this.#clear()
   }
 
-  get longest(): Standstill {
+  get longest(): Pick<Standstill, 'ms' | 'what'> {
     return this.#longest
   }
 
-  /** How long each shard with messages to publish has stood still, the longest time first. */
+  /** How long each shard with messages has stood still, and each HTTP request has waited: the longest time first. */
   standing(): readonly Standstill[] {
     const now = performance.now()
-    return [...this.#heads]
-      .map(([place, { what, sinceMs }]) => ({ shard: place % SHARDS, what, ms: now - sinceMs }))
-      .toSorted((a, b) => b.ms - a.ms)
+    const shards = [...this.#heads].map(([place, { what, sinceMs }]) => {
+      const ms = now - sinceMs
+      const text = `Shard ${place % SHARDS} has stood still for ${Math.round(ms)} ms at: ${what}.`
+      return { check: 'standstill' as const, ms, what, text }
+    })
+    return [...shards, ...this.#http.standing()].toSorted((a, b) => b.ms - a.ms)
   }
 
   async close(): Promise<void> {
@@ -91,13 +93,18 @@ export class StandstillWatch {
         await this.#look(connection)
       } catch {
         // The database is unavailable: the fault that caused this declares it, and no time counts.
-        this.#heads.clear()
+        this.#clear()
         await connection?.close()
         connection = undefined
       }
       await pause(LOOK_INTERVAL_MS)
     }
     await connection?.close()
+  }
+
+  #clear(): void {
+    this.#heads.clear()
+    this.#http.clear()
   }
 
   async #look(connection: DirectConnection): Promise<void> {
@@ -125,17 +132,19 @@ export class StandstillWatch {
     for (const stuck of await readStuckKeys(this.#engine, connection)) {
       if (!this.#stuckKeys.has(stuck.key)) this.#stuckKeys.set(stuck.key, stuck)
     }
+    const local = await localHeads(this.#engine, connection)
     if (!this.#isWell) return
     const now = performance.now()
     const seen = new Map<number, Set<string>>()
-    for (const row of rows) {
+    for (const row of [...rows, ...local]) {
       const what = String(row['what'])
       const place = Number(row['shard']) + SHARDS * KINDS.findIndex((kind) => what.startsWith(kind))
       seen.set(place, (seen.get(place) ?? new Set()).add(what))
     }
-    for (const [place, { what, messages, sinceMs }] of this.#heads) {
-      const ms = now - sinceMs
-      if (ms > this.#longest.ms) this.#longest = { shard: place % SHARDS, ms, what }
+    const [longest] = this.standing()
+    if (longest !== undefined && longest.ms > this.#longest.ms) this.#longest = longest
+    this.#http.look()
+    for (const [place, { messages }] of this.#heads) {
       const left = seen.get(place)
       if (![...messages].every((message) => left?.has(message) === true)) this.#heads.delete(place)
     }

@@ -1,12 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { txboxTables } from '../database/chaos-tables.ts'
+import { txboxTables, type TxboxTable } from '../database/chaos-tables.ts'
 import {
   connectDirectly,
   withDirectConnection,
   type DirectConnection,
 } from '../database/direct-connection.ts'
+import type { Engine } from '../database/engine.ts'
 import type { Sql } from '../database/sql.ts'
+import type { Draw } from '../draw.ts'
 import { CLIENT } from '../servers/database-engine.ts'
+import { localBeside } from './beside.ts'
 import type { Fault, Surroundings } from './fault.ts'
 
 export const backendsTerminated: Fault = {
@@ -98,16 +101,23 @@ export const lockedTable: Fault = {
   harms: 'database',
   group: 'lock',
   async inject(on, draw) {
-    const table = txboxTables(on.engine)[
-      draw.pick(['outbox', 'leases', 'parked', 'inbox', 'versions', 'queue', 'queue'] as const)
-    ]
+    const table = draw.pick(['outbox', 'leases', 'parked', 'inbox', 'versions', 'queue', 'queue'] as const)
     const ms = draw.integer(300, 4000)
-    const lock =
-      on.engine === 'postgres'
-        ? ['begin', `lock table ${table} in access exclusive mode`]
-        : [`lock tables ${table} write`]
-    return held(on, lock, ms, async () => `${table} locked for ${ms} ms`)
+    const tables = [table, ...localTable(draw)].map((name) => txboxTables(on.engine)[name])
+    const lock = on.engine === 'postgres' ? ['begin', lockOf(on.engine, tables)] : [lockOf(on.engine, tables)]
+    return held(on, lock, ms, async () => `${tables.join(' and ')} locked for ${ms} ms`)
   },
+}
+
+/** A table of local consumers beside another one; none at times. Drawn after everything else, as `localBeside` is. */
+function localTable(draw: Draw): readonly TxboxTable[] {
+  return draw.chance(0.4) ? [draw.pick(['localOutbox', 'localParked'] as const)] : []
+}
+
+function lockOf(engine: Engine, tables: readonly string[]): string {
+  return engine === 'postgres'
+    ? `lock table ${tables.join(', ')} in access exclusive mode`
+    : `lock tables ${tables.map((table) => `${table} write`).join(', ')}`
 }
 
 export const settlementDelayed: Fault = {
@@ -120,21 +130,23 @@ export const settlementDelayed: Fault = {
     const [kind, table] = draw.chance(0.25)
       ? (['queue-worker', tables.queue] as const)
       : (['relay', tables.outbox] as const)
-    const process = fleet.process(draw.pick(fleet.slotsOf(kind)))
+    const slot = draw.pick(fleet.slotsOf(kind))
+    const untilMs = draw.integer(100, 500)
+    const ms = Math.round(leaseMs * (1.2 + draw.next() / 2)) + 1000
+    const slots = [slot, ...localBeside(fleet, draw)]
+    const locked = slots.length > 1 ? [table, tables.localOutbox] : [table]
+    const processes = slots.map((one) => fleet.process(one))
     return withDirectConnection(database.directUrl(), async (sql) => {
       if (engine === 'postgres') await sql.query('begin')
-      await sql.query(
-        engine === 'postgres' ? `lock table ${table} in access exclusive mode` : `lock tables ${table} write`,
-      )
+      await sql.query(lockOf(engine, locked))
       // The settlement of the messages published so far waits for the lock.
-      await pause(draw.integer(100, 500))
-      process.signal('SIGSTOP')
-      const ms = Math.round(leaseMs * (1.2 + draw.next() / 2)) + 1000
+      await pause(untilMs)
+      for (const process of processes) process.signal('SIGSTOP')
       await pause(ms)
       await sql.query(engine === 'postgres' ? 'commit' : 'unlock tables')
       await pause(300)
-      process.signal('SIGCONT')
-      return `${process.config.slot} stopped for ${ms} ms while its settlements waited for a lock`
+      for (const process of processes) process.signal('SIGCONT')
+      return `${slots.join(' and ')} stopped for ${ms} ms while the settlements waited for a lock`
     })
   },
 }
@@ -144,14 +156,14 @@ export const tableRewritten: Fault = {
   harms: 'database',
   group: 'lock',
   async inject({ engine, database }, draw) {
-    const table =
-      txboxTables(engine)[
-        draw.pick(['outbox', 'outbox', 'parked', 'leases', 'inbox', 'queue', 'queue'] as const)
-      ]
-    await withDirectConnection(database.directUrl(), (sql) =>
-      sql.query(engine === 'postgres' ? `vacuum full ${table}` : `optimize table ${table}`),
-    )
-    return `${table} rewritten`
+    const table = draw.pick(['outbox', 'outbox', 'parked', 'leases', 'inbox', 'queue', 'queue'] as const)
+    const tables = [table, ...localTable(draw)].map((name) => txboxTables(engine)[name])
+    await withDirectConnection(database.directUrl(), async (sql) => {
+      for (const one of tables) {
+        await sql.query(engine === 'postgres' ? `vacuum full ${one}` : `optimize table ${one}`)
+      }
+    })
+    return `${tables.join(' and ')} rewritten`
   },
 }
 

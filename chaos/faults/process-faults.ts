@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Fault, Surroundings } from './fault.ts'
+import { beside } from './beside.ts'
 
 export const kill: Fault = {
   about: 'SIGKILL of a worker',
@@ -7,16 +8,16 @@ export const kill: Fault = {
   weight: 3,
   group: 'process',
   async inject({ fleet }, draw) {
-    const slot = draw.pick(fleet.slots)
-    await ready(fleet, slot)
-    fleet.process(slot).signal('SIGKILL')
-    return `SIGKILL of ${slot}`
+    const slots = [draw.pick(fleet.drawnSlots), ...beside(fleet, draw)]
+    await ready(fleet, slots)
+    for (const slot of slots) fleet.process(slot).signal('SIGKILL')
+    return `SIGKILL of ${slots.join(' and ')}`
   },
 }
 
 export const stopBeyondLease: Fault = {
   about:
-    'SIGSTOP of a worker: a relay beyond its lease, or a worker of the queue beyond the visibility timeout',
+    'SIGSTOP of a worker: a relay or a local consumer beyond its lease, or a worker of the queue beyond the visibility timeout',
   harms: 'nothing',
   weight: 3,
   group: 'process',
@@ -25,21 +26,23 @@ export const stopBeyondLease: Fault = {
       ...fleet.slotsOf('relay'),
       ...fleet.slotsOf('relay'),
       ...fleet.slotsOf('queue-worker'),
-      ...fleet.slots,
+      ...fleet.drawnSlots,
     ])
-    await ready(fleet, slot)
-    const process = fleet.process(slot)
     // On a slow network the process is most likely stopped while it waits for an answer, and finds the answer when it wakes up.
     const isSlow = draw.chance(0.5)
-    if (isSlow) database.proxy.latencyMs(80)
-    await pause(draw.integer(200, 600))
-    process.signal('SIGSTOP')
+    const untilMs = draw.integer(200, 600)
     const ms = Math.round(leaseMs * (1.2 + draw.next()))
+    const slots = [slot, ...beside(fleet, draw)]
+    await ready(fleet, slots)
+    const processes = slots.map((one) => fleet.process(one))
+    if (isSlow) database.proxy.latencyMs(80)
+    await pause(untilMs)
+    for (const process of processes) process.signal('SIGSTOP')
     await pause(ms)
-    process.signal('SIGCONT')
+    for (const process of processes) process.signal('SIGCONT')
     await pause(300)
     if (isSlow) database.proxy.latencyMs(0)
-    return `SIGSTOP of ${slot} for ${ms} ms`
+    return `SIGSTOP of ${slots.join(' and ')} for ${ms} ms`
   },
 }
 
@@ -48,12 +51,12 @@ export const terminate: Fault = {
   harms: 'nothing',
   group: 'process',
   async inject({ fleet }, draw) {
-    const slot = draw.pick(fleet.slots)
-    await ready(fleet, slot)
-    const process = fleet.process(slot)
-    process.signal('SIGTERM')
-    await Promise.race([process.ended, pause(12_000)])
-    return `SIGTERM of ${slot}`
+    const slots = [draw.pick(fleet.drawnSlots), ...beside(fleet, draw)]
+    await ready(fleet, slots)
+    const processes = slots.map((slot) => fleet.process(slot))
+    for (const process of processes) process.signal('SIGTERM')
+    await Promise.race([Promise.all(processes.map(({ ended }) => ended)), pause(12_000)])
+    return `SIGTERM of ${slots.join(' and ')}`
   },
 }
 
@@ -62,18 +65,21 @@ export const clockJump: Fault = {
   harms: 'nothing',
   group: 'process',
   async inject({ fleet }, draw) {
-    const slot = draw.pick([...fleet.slotsOf('relay'), ...fleet.slots])
+    const slot = draw.pick([...fleet.slotsOf('relay'), ...fleet.drawnSlots])
     const [seconds, hours] = [1000, 3_600_000]
     const offsetMs = draw.pick([-3 * seconds, 3 * seconds, -hours, hours, -9000 * hours, 9000 * hours])
-    const process = fleet.process(slot)
-    process.say({ what: 'clock', offsetMs })
-    await pause(draw.integer(500, 3000))
-    process.say({ what: 'clock', offsetMs: 0 })
-    return `the clock of ${slot} off by ${offsetMs / seconds} s`
+    const ms = draw.integer(500, 3000)
+    const slots = [slot, ...beside(fleet, draw)]
+    const processes = slots.map((one) => fleet.process(one))
+    for (const process of processes) process.say({ what: 'clock', offsetMs })
+    await pause(ms)
+    for (const process of processes) process.say({ what: 'clock', offsetMs: 0 })
+    return `the clock of ${slots.join(' and ')} off by ${offsetMs / seconds} s`
   },
 }
 
 /** A process that was started a moment ago has no work to lose yet. */
-async function ready(fleet: Surroundings['fleet'], slot: string): Promise<void> {
-  for (let waited = 0; waited < 5000 && !fleet.process(slot).isReady; waited += 50) await pause(50)
+async function ready(fleet: Surroundings['fleet'], slots: readonly string[]): Promise<void> {
+  const areReady = (): boolean => slots.every((slot) => fleet.process(slot).isReady)
+  for (let waited = 0; waited < 5000 && !areReady(); waited += 50) await pause(50)
 }

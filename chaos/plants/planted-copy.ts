@@ -13,7 +13,7 @@ import {
 import { createRequire } from 'node:module'
 import os from 'node:os'
 import path from 'node:path'
-import type { Plant, Replacement } from './plants.ts'
+import type { Plant, Replacement } from './plant.ts'
 
 const ROOT = path.join(import.meta.dirname, '..', '..')
 const PACKAGES = path.join(ROOT, 'packages')

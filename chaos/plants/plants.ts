@@ -1,35 +1,8 @@
-import type { CheckName } from '../check/violation.ts'
-import type { Engine } from '../database/engine.ts'
-import type { RelaySettings } from '../driver/relay-settings.ts'
-import type { FaultName } from '../faults/fault-names.ts'
+import { HTTP_PLANTS } from './http-plants.ts'
+import { LOCAL_PLANTS } from './local-plants.ts'
+import type { Plant } from './plant.ts'
 
-/** A textual change of a built file. `find` must occur exactly once; otherwise the plant fails with an error. */
-export interface Replacement {
-  /** The package, and the name of the built file in whichever folder of `dist` it is. */
-  readonly package: 'relay' | 'outbox' | 'core' | 'sql' | 'postgres' | 'mysql'
-  readonly file: string
-  readonly find: string
-  readonly replace: string
-}
-
-/** A known bug, which the run must find. */
-export interface Plant {
-  readonly name: string
-  /** The effect of the bug. */
-  readonly about: string
-  /** Only on these databases. @default all */
-  readonly engines?: readonly Engine[]
-  readonly replacements: readonly Replacement[]
-  /** A bug in the worker itself: how a program may use the packages wrongly. */
-  readonly worker?: 'claim-in-another-transaction'
-  /** The checks that show this bug. Another violation does not count as having found it. */
-  readonly checks: readonly CheckName[]
-  /** The kinds of faults that reveal the bug. */
-  readonly faults: readonly FaultName[]
-  /** Settings of the relays that reveal the bug; other settings are drawn from the seed. */
-  readonly settings?: Partial<RelaySettings>
-}
-
+/** All known bugs. */
 export const PLANTS: readonly Plant[] = [
   {
     name: 'settle-by-number',
@@ -273,4 +246,6 @@ where q.place = ? and q.due_at is null\`,
     checks: ['stuck key', 'queue effect'],
     faults: ['poison-consumer', 'late-commits', 'kill'],
   },
+  ...LOCAL_PLANTS,
+  ...HTTP_PLANTS,
 ]

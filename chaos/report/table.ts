@@ -34,6 +34,20 @@ export function formatResult(result: RunResult): string {
       `${figures.queueLostByFailover} queue messages, ${figures.queueEffectsLostByFailover} of their effects`,
     ),
     row('queue dead letters', `${figures.queueDeadLetters}, driven again at the end`),
+    row('local messages', `${figures.localCommitted} committed, ${figures.localEffects} effects`),
+    row(
+      'lost by failovers',
+      `${figures.localLostByFailover} local messages, ${figures.localEffectsLostByFailover} of their effects`,
+    ),
+    row('local dead letters', `${figures.localDeadLetters}, driven again at the end`),
+    row(
+      'HTTP requests',
+      `${figures.httpRequests} sent, ${figures.httpAnswers} answers, ${figures.httpReplays} of them replays`,
+    ),
+    row(
+      'HTTP effects',
+      `${figures.httpEffects}; ${figures.httpEffectsLostByFailover} more were lost by failovers`,
+    ),
     row(
       'longest standstill',
       `${figures.longestStandstillMs} ms, at: ${figures.longestStandstillAt || 'nothing'}`,

@@ -9,7 +9,7 @@ import { createPool } from 'mysql2/promise'
 import { DatabaseError, Pool } from 'pg'
 import type { Engine } from '../database/engine.ts'
 import { sqlOfMysql, sqlOfPg, type Sql, type SqlRow } from '../database/sql.ts'
-import { QUEUE, type Change } from './worker-protocol.ts'
+import { LOCAL_CONSUMERS, LOCAL_TYPE, QUEUE, type Change } from './worker-protocol.ts'
 import type { Worker } from './worker.ts'
 
 /** How long a worker waits for a connection of its pool, which may have no room, or for the server. */
@@ -65,16 +65,16 @@ export function kyselyRoot(worker: Worker, max: number) {
 }
 
 /** Runs a worker's part with a database of the driver itself or of Kysely, and with SQL in its transactions. */
-export interface QueueWork {
+export interface DatabaseWork {
   <Tx>(database: ConnectedDatabase<Tx>, sqlOf: (tx: Tx) => Sql): Promise<void>
 }
 
 /** The pools end with the process. */
-export function withQueueDatabase(
+export function withDatabase(
   worker: Worker,
   max: number,
   root: 'driver' | 'kysely',
-  work: QueueWork,
+  work: DatabaseWork,
 ): Promise<void> {
   const { engine } = worker.config
   if (root === 'kysely') {
@@ -99,12 +99,25 @@ function sqlOfKysely(tx: Transaction<ConsumerTables>, engine: Engine): Sql {
 
 type Published = NewMessage<Change> | readonly NewMessage<Change>[]
 
+/** A message of the local consumers. Most have no topic. */
+export type NewLocalMessage = Omit<NewMessage<Change>, 'topic'> & { readonly topic?: string }
+type LocalPublished = NewLocalMessage | readonly NewLocalMessage[]
+
+/** The local consumers of each type. */
+export const SUBSCRIPTIONS: Readonly<Record<string, readonly string[]>> = { [LOCAL_TYPE]: LOCAL_CONSUMERS }
+
 interface Publishing {
   publish(messages: Published): Promise<void>
   /** Publishes unless a message with the same deduplication id was published. */
   publishOnce(message: NewMessage<Change>): Promise<StoredId>
   /** Locks the key until the transaction ends, and publishes. */
   publishLocked(message: NewMessage<Change>): Promise<void>
+  /** Publishes to the local consumers, and to the relay if the message has a topic. */
+  publishLocal(messages: LocalPublished): Promise<void>
+  /** The same; who subscribes is read from the database. */
+  publishRegistered(messages: LocalPublished): Promise<void>
+  /** Publishes to the local consumers unless a message with the same deduplication id was published. */
+  publishLocalOnce(message: NewLocalMessage): Promise<StoredId>
   /** Sends to the queue. */
   send(messages: NewQueueMessage<Change> | readonly NewQueueMessage<Change>[]): Promise<void>
   /** Sends unless a message with the same deduplication id was sent. */
@@ -132,12 +145,18 @@ function publishingBy(options: {
   const plain = createOutbox(options)
   const once = createOutbox({ ...options, deduplication: {} })
   const locked = createOutbox({ ...options, lockKeys: true })
+  const local = createOutbox({ ...options, subscriptions: SUBSCRIPTIONS })
+  const registered = createOutbox({ ...options, subscriptions: 'registered' })
+  const localOnce = createOutbox({ ...options, subscriptions: SUBSCRIPTIONS, deduplication: {} })
   const queue = createQueue<Change>({ ...options, name: QUEUE })
   const queueOnce = createQueue<Change>({ ...options, name: QUEUE, deduplication: {} })
   return (tx) => ({
     publish: async (messages) => void (await plain.publish(tx, messages as never)),
     publishOnce: (message) => once.publish(tx, message),
     publishLocked: async (message) => void (await locked.publish(tx, message)),
+    publishLocal: async (messages) => void (await local.publish(tx, messages as never)),
+    publishRegistered: async (messages) => void (await registered.publish(tx, messages as never)),
+    publishLocalOnce: (message) => localOnce.publish(tx, message),
     send: async (messages) => void (await queue.send(tx, messages as never)),
     sendOnce: (message) => queueOnce.send(tx, message),
   })

@@ -1,10 +1,22 @@
 // A producer: each transaction raises some aggregates, writes what it publishes into the ledger, and publishes it. Many also
-// send to the queue.
+// send to the queue, or publish to the local consumers.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { KEYS, LOCKED_KEYS, UNLOCKED_QUEUE_KEYS, epochExpression } from '../database/chaos-tables.ts'
+import {
+  KEYS,
+  LOCKED_KEYS,
+  UNLOCKED_LOCAL_KEYS,
+  UNLOCKED_QUEUE_KEYS,
+  epochExpression,
+} from '../database/chaos-tables.ts'
 import { transactor, type ProducerTransaction } from './database-pool.ts'
 import { PRODUCER_LANES, PRODUCER_POOL_SIZE } from './limits.ts'
+import {
+  publishEntries,
+  publishLocalRequest,
+  publishUnlockedEntry,
+  publishUnorderedEntry,
+} from './local-publishes.ts'
 import { sendOfKey, sendOfUnlockedKey, sendQueueRequest, sendUnordered } from './queue-sends.ts'
 import { Worker, steadyNow } from './worker.ts'
 import type { Change, Illness } from './worker-protocol.ts'
@@ -19,7 +31,8 @@ const epochOf = epochExpression(worker.config.engine)
 worker.ready()
 await Promise.all([
   ...Array.from({ length: PRODUCER_LANES }, () => lane(oneTransaction)),
-  lane(sendOvertaken),
+  lane(() => overtaken(UNLOCKED_QUEUE_KEYS, sendOfUnlockedKey)),
+  lane(() => overtaken(UNLOCKED_LOCAL_KEYS, publishUnlockedEntry)),
 ])
 await worker.end()
 
@@ -44,7 +57,9 @@ async function oneTransaction(): Promise<void> {
 }
 
 async function request(tx: ProducerTransaction): Promise<'commit' | 'rollback'> {
-  await (draw.chance(0.5) ? sendRequest(tx) : sendQueueRequest(worker, tx))
+  const kind = draw.pick(['outbox', 'queue', 'local'] as const)
+  if (kind === 'outbox') await sendRequest(tx)
+  else await (kind === 'queue' ? sendQueueRequest : publishLocalRequest)(worker, tx)
   return ending()
 }
 
@@ -62,6 +77,8 @@ async function changeAggregates(tx: ProducerTransaction): Promise<'commit' | 'ro
   if (draw.chance(0.1)) await publishScheduled(tx)
   if (draw.chance(0.5)) await sendOfKey(worker, tx)
   if (draw.chance(0.05)) await sendUnordered(worker, tx)
+  if (draw.chance(0.5)) await publishEntries(worker, tx)
+  if (draw.chance(0.05)) await publishUnorderedEntry(worker, tx)
   return ending()
 }
 
@@ -69,23 +86,23 @@ async function changeAggregates(tx: ProducerTransaction): Promise<'commit' | 'ro
  * Sends two messages of a key. The first one is committed late, so that a receiver may see it only when the second one is in
  * flight, whose handler takes long.
  */
-async function sendOvertaken(): Promise<void> {
-  const key = draw.pick(UNLOCKED_QUEUE_KEYS)
+async function overtaken(keys: readonly string[], send: typeof sendOfUnlockedKey): Promise<void> {
+  const key = draw.pick(keys)
   const sent = Promise.withResolvers<void>()
-  const overtaken = Promise.withResolvers<void>()
+  const isOvertaken = Promise.withResolvers<void>()
   const late = transact('read committed', async (tx) => {
-    await sendOfUnlockedKey(worker, tx, key, 0)
+    await send(worker, tx, key, 0)
     sent.resolve()
     // With a limit, because the other transaction may wait for this one: a lock on the whole table is between them.
-    await Promise.race([overtaken.promise, pause(1000)])
+    await Promise.race([isOvertaken.promise, pause(1000)])
     await pause(draw.integer(0, 600))
     return ending()
   })
   await Promise.race([sent.promise, late])
   const overtaking = transact('read committed', async (tx) => {
-    await sendOfUnlockedKey(worker, tx, key, draw.integer(0, 1200))
+    await send(worker, tx, key, draw.integer(0, 1200))
     return 'commit'
-  }).finally(overtaken.resolve)
+  }).finally(isOvertaken.resolve)
   await Promise.all([late, overtaking])
 }
 

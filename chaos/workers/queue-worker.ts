@@ -7,7 +7,7 @@ import { exponentialBackoff } from '@txbox/relay'
 import { setTimeout as pause } from 'node:timers/promises'
 import { clockExpression } from '../database/chaos-tables.ts'
 import type { Sql } from '../database/sql.ts'
-import { withQueueDatabase } from './database-pool.ts'
+import { withDatabase } from './database-pool.ts'
 import { suffer } from './illness.ts'
 import {
   QUEUE_BATCHES,
@@ -27,7 +27,7 @@ const { slot, engine, leaseMs } = worker.config
 const isFirst = slot.endsWith('1')
 const clock = clockExpression(engine)
 
-await withQueueDatabase(worker, QUEUE_POOL_SIZE, isFirst ? 'kysely' : 'driver', work)
+await withDatabase(worker, QUEUE_POOL_SIZE, isFirst ? 'kysely' : 'driver', work)
 await worker.end()
 
 async function work<Tx>(database: ConnectedDatabase<Tx>, sqlOf: (tx: Tx) => Sql): Promise<void> {

@@ -2,15 +2,11 @@ import type { Consumer } from '@txbox/consumer'
 import type { Worker } from './worker.ts'
 
 /**
- * Runs a consumer until its worker has to end, and counts the events of the consumer.
+ * Counts the events of a consumer.
  *
  * @param processed the name under which processed messages are counted.
  */
-export async function runConsumer<M>(
-  worker: Worker,
-  consumer: Consumer<M>,
-  processed: string,
-): Promise<void> {
+export function countEvents<M>(worker: Worker, consumer: Pick<Consumer<M>, 'on'>, processed: string): void {
   consumer.on('handled', ({ outcome }) => worker.count(outcome === 'processed' ? processed : outcome))
   consumer.on('retried', ({ error }) => {
     worker.count('retried')
@@ -21,6 +17,15 @@ export async function runConsumer<M>(
   consumer.on('dead-lettered', () => worker.count('dead letters'))
   consumer.on('unavailable', ({ error }) => worker.failed(error))
   consumer.on('error', ({ error }) => worker.failed(error))
+}
+
+/** Runs a consumer until its worker has to end, and counts the events of the consumer. */
+export async function runConsumer<M>(
+  worker: Worker,
+  consumer: Consumer<M>,
+  processed: string,
+): Promise<void> {
+  countEvents(worker, consumer, processed)
   await consumer.start()
   worker.ready()
   await new Promise<void>((resolve) =>

@@ -1,6 +1,14 @@
 import type { Engine } from '../database/engine.ts'
 
-export type WorkerKind = 'producer' | 'relay' | 'consumer' | 'queue-worker' | 'collector'
+export type WorkerKind =
+  | 'producer'
+  | 'relay'
+  | 'consumer'
+  | 'queue-worker'
+  | 'local-worker'
+  | 'http-service'
+  | 'http-client'
+  | 'collector'
 
 /** The start options of a worker, as JSON in its first argument. */
 export interface WorkerConfig {
@@ -13,7 +21,7 @@ export interface WorkerConfig {
   readonly databaseUrl: string
   readonly brokerUrl: string
   readonly seed: number
-  /** Of a relay on a shard, and of a worker of the queue on a message: there, it is the visibility timeout. */
+  /** Of a relay or a local consumer on a shard, and of a worker of the queue on a message: there, it is the visibility timeout. */
   readonly leaseMs: number
   /** The maximum number of messages of one shard that a relay has in flight. */
   readonly batchSize: number
@@ -21,13 +29,17 @@ export interface WorkerConfig {
   readonly publishTimeoutMs: number
   /** The bug that is planted in the worker itself, not in the packages. */
   readonly workerPlant: string | undefined
+  /** How long each handler of a local consumer takes at least, in ms. */
+  readonly localWorkMs: number
+  /** The folder with the sockets of the HTTP services and the log of their client. */
+  readonly httpFolder: string
   /** A file to which a relay appends the id of the message that kills it. */
   readonly killLog: string
 }
 
 /**
- * Illnesses of a message: at the consumer or the worker of the queue, `fail` each time and only there; but for the last two,
- * which the publisher of a relay suffers from.
+ * Illnesses of a message, or of an HTTP request: at the consumer, the worker of the queue, the local consumer or the HTTP service,
+ * `fail` each time; but for the last two, which the publisher of a relay suffers from. No HTTP request has `fail`.
  */
 export type Illness = 'throw' | 'fail' | 'hang' | 'kill' | 'slow' | 'kills-relay' | 'hangs-relay'
 
@@ -41,7 +53,9 @@ export interface Mode {
   readonly late: boolean
   /** How often producers roll back, 0 to 1. */
   readonly rollback: number
-  /** Consumers give this share of their deliveries back after the commit, 0 to 1. */
+  /**
+   * Consumers give this share of their deliveries back after the commit, and HTTP services lose this share of their answers, 0 to 1.
+   */
   readonly redeliver: number
   /** Ill messages do no harm any more. */
   readonly healed: boolean
@@ -79,7 +93,7 @@ export interface Change {
   readonly from?: number
   readonly to?: number
   readonly ill?: Illness
-  /** How long the handler of the queue takes at least, in ms. */
+  /** How long the handler of the queue or of a local consumer takes at least, in ms. */
   readonly workMs?: number
   readonly padding: string
 }
@@ -93,6 +107,9 @@ export const WORK_QUEUE = 'chaos.work'
 export const DEAD_QUEUE = 'chaos.dead'
 /** The stored queue, in the database of the producers. */
 export const QUEUE = 'chaos'
+/** The local consumers: one handles message by message, the other in batches. Each gets every message of the type. */
+export const LOCAL_CONSUMERS = ['bookings', 'totals'] as const
+export const LOCAL_TYPE = 'chaos.entry'
 /** Names the relay that published a copy, and when the publisher was called, in ms of a clock that never jumps. */
 export const RELAY_HEADER = 'chaos-relay'
 export const CALLED_AT_HEADER = 'chaos-called-at'

@@ -46,6 +46,16 @@ function result(more: Partial<RunResult> = {}): RunResult {
       queueLostByFailover: 4,
       queueEffectsLostByFailover: 17,
       queueDeadLetters: 29,
+      localCommitted: 4321,
+      localEffects: 8642,
+      localLostByFailover: 5,
+      localEffectsLostByFailover: 18,
+      localDeadLetters: 37,
+      httpRequests: 2345,
+      httpAnswers: 3456,
+      httpReplays: 41,
+      httpEffects: 2346,
+      httpEffectsLostByFailover: 7,
       relayDeaths: 0,
       maxStretch: 1,
     },
@@ -73,7 +83,12 @@ test('the page names every phase, fault and check, and no text of a run becomes 
     '12,345',
     '6,789',
     '>29<',
+    '8,642',
+    '>37<',
     '>31<',
+    '2,345',
+    '3,456',
+    '>41<',
   ]) {
     expect(page).toContain(text)
   }
@@ -82,12 +97,17 @@ test('the page names every phase, fault and check, and no text of a run becomes 
   expect(page).not.toMatch(/NaN|undefined|null/)
 })
 
-test('the table names the messages of the queue, and the dead letters of a consumer', () => {
+test('the table names the messages of the queue and of the local consumers, HTTP requests, and the dead letters of a consumer', () => {
   const table = formatResult(result())
   for (const text of [
     '6789 committed, 6789 effects',
     '4 queue messages, 17 of their effects',
+    '4321 committed, 8642 effects',
+    '5 local messages, 18 of their effects',
+    '37, driven again at the end',
     '31 of a consumer, driven again at once',
+    '2345 sent, 3456 answers, 41 of them replays',
+    '2346; 7 more were lost by failovers',
   ]) {
     expect(table).toContain(text)
   }

@@ -20,6 +20,8 @@ test('a process that was started a moment ago ends by itself when it is asked to
         batchSize: 1,
         publishTimeoutMs: 1000,
         workerPlant: undefined,
+        localWorkMs: 0,
+        httpFolder: folder,
         killLog: path.join(folder, 'kills.log'),
       },
       path.join(folder, 'producer-1.log'),
