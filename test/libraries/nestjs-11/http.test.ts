@@ -18,7 +18,7 @@ async function plugin(): Promise<Nest['plugin']> {
   for (const part of ['dist', 'package.json']) {
     cpSync(path.join(PACKAGE, part), path.join(COPY, part), { recursive: true })
   }
-  return (await import(pathToFileURL(path.join(COPY, 'dist/nest.js')).href)) as Nest['plugin']
+  return (await import(pathToFileURL(path.join(COPY, 'dist/plugins/nest.js')).href)) as Nest['plugin']
 }
 
 nestRules(async () => ({
@@ -29,6 +29,6 @@ nestRules(async () => ({
 }))
 
 test('the copy of the plug-in finds NestJS 11', async () => {
-  const require = createRequire(path.join(COPY, 'dist/nest.js'))
+  const require = createRequire(path.join(COPY, 'dist/plugins/nest.js'))
   expect((require('@nestjs/common/package.json') as { version: string }).version).toMatch(/^11\./)
 })

@@ -1,8 +1,9 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import { readBody, requestOfFetch, responseOfFetch, sentResponse } from './fetch-bodies.ts'
-import type { HttpResponse, RequestContext } from './http-request.ts'
-import type { Idempotency } from './idempotency.ts'
-import { runnerOf } from './runner-of.ts'
+import type { RequestContext } from '../request/http-request.ts'
+import type { HttpResponse } from '../response/http-response.ts'
+import type { Idempotency } from '../handle/idempotency.ts'
+import { runnerOf } from '../handle/runner-of.ts'
 
 /** The variables that the handlers behind the middleware can get. */
 export interface IdempotencyVariables<Tx> {

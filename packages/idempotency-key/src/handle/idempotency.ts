@@ -1,6 +1,7 @@
 import type { Logger } from '@txbox/core'
-import type { HttpRequest, HttpResponse, RequestContext } from './http-request.ts'
-import type { Seal } from './seal.ts'
+import type { HttpRequest, RequestContext } from '../request/http-request.ts'
+import type { HttpResponse } from '../response/http-response.ts'
+import type { Seal } from '../response/seal.ts'
 
 export interface IdempotencyOptions {
   /** Keys of two names are different keys. 1 to 100 characters. @default 'http' */

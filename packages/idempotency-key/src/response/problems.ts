@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http'
-import type { HttpResponse } from './http-request.ts'
+import type { HttpResponse } from './http-response.ts'
 
 export interface Problem {
   readonly status: 400 | 409 | 413 | 422 | 500 | 503

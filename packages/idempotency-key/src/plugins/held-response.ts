@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { Bridge } from './bridge.ts'
 import { ByteCollector } from './byte-collector.ts'
-import type { HttpResponse } from './http-request.ts'
+import type { HttpResponse } from '../response/http-response.ts'
 
 const HELD = ['write', 'end', 'writeHead', 'flushHeaders'] as const
 /** The methods of the response that have no effect once the handler has taken too long. */

@@ -1,7 +1,7 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { InvalidMessageError } from '@txbox/core'
 import { nameOf, reasonOf } from '@txbox/core/internal'
-import type { HttpResponse } from './http-request.ts'
+import type { HttpResponse } from './http-response.ts'
 
 /** A response whose parts have been checked. Names of headers are in lower case. */
 export interface CheckedResponse {

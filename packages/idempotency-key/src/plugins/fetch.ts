@@ -1,7 +1,8 @@
 import { readBody, requestOfFetch, responseOfFetch, sentResponse } from './fetch-bodies.ts'
-import type { HttpResponse, RequestContext } from './http-request.ts'
-import type { Idempotency } from './idempotency.ts'
-import { runnerOf } from './runner-of.ts'
+import type { RequestContext } from '../request/http-request.ts'
+import type { HttpResponse } from '../response/http-response.ts'
+import type { Idempotency } from '../handle/idempotency.ts'
+import { runnerOf } from '../handle/runner-of.ts'
 
 /** A handler of fetch that gets the transaction of its request, and the further arguments of the framework. */
 export type IdempotentFetchHandler<Tx, Rest extends readonly unknown[] = []> = (

@@ -1,5 +1,6 @@
-import type { HttpRequest, HttpResponse, RequestContext } from './http-request.ts'
-import type { RequestRunner } from './request-runner.ts'
+import type { HttpRequest, RequestContext } from '../request/http-request.ts'
+import type { HttpResponse } from '../response/http-response.ts'
+import type { RequestRunner } from '../handle/request-runner.ts'
 
 /** The transaction and the context that a plug-in passes to the handler of its framework. */
 export interface BridgedRequest<Tx = unknown> extends RequestContext {

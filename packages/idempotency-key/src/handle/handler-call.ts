@@ -1,6 +1,6 @@
 import type { Flight } from './flights.ts'
-import type { HttpResponse } from './http-request.ts'
-import { checkedResponse, type CheckedResponse } from './response-checks.ts'
+import type { HttpResponse } from '../response/http-response.ts'
+import { checkedResponse, type CheckedResponse } from '../response/response-checks.ts'
 
 /** Rolls back a transaction whose response is sent, but not stored. */
 export class NotKept extends Error {

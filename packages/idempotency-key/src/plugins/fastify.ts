@@ -4,11 +4,11 @@ import { InvalidOptionError } from '@txbox/core'
 import { openBridge, type Bridge } from './bridge.ts'
 import { ByteCollector } from './byte-collector.ts'
 import { sendThroughBridge, watchSends, type Course } from './fastify-course.ts'
-import { mediaType, type HttpRequest, type RequestContext } from './http-request.ts'
-import type { Idempotency } from './idempotency.ts'
-import { UNREAD } from './request-fingerprint.ts'
-import type { RequestRunner } from './request-runner.ts'
-import { runnerOf } from './runner-of.ts'
+import { mediaType, type HttpRequest, type RequestContext } from '../request/http-request.ts'
+import type { Idempotency } from '../handle/idempotency.ts'
+import { UNREAD } from '../request/request-fingerprint.ts'
+import type { RequestRunner } from '../handle/request-runner.ts'
+import { runnerOf } from '../handle/runner-of.ts'
 
 /**
  * Declares the type of `request.idempotency.tx`:

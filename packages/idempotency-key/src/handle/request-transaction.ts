@@ -2,9 +2,9 @@ import { isTxboxError, type Session } from '@txbox/core'
 import type { ConnectedPorts } from '@txbox/core/ports'
 import { attemptsOnConflict, readableDuration, within } from '@txbox/core/internal'
 import { HandlerCall, NotKept } from './handler-call.ts'
-import { FAILED, UNAVAILABLE, type Problem } from './problems.ts'
+import { FAILED, UNAVAILABLE, type Problem } from '../response/problems.ts'
 import { RequestTimeoutError } from './request-timeout-error.ts'
-import type { CheckedResponse } from './response-checks.ts'
+import type { CheckedResponse } from '../response/response-checks.ts'
 
 const ATTEMPTS = 5
 /** How long after `timeoutMs` a rollback, or the answer to COMMIT, is waited for. */

@@ -1,9 +1,10 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { HeldResponse } from './held-response.ts'
-import type { HttpResponse, RequestContext } from './http-request.ts'
-import type { Idempotency } from './idempotency.ts'
+import type { RequestContext } from '../request/http-request.ts'
+import type { HttpResponse } from '../response/http-response.ts'
+import type { Idempotency } from '../handle/idempotency.ts'
 import { nodeRequest } from './node-request.ts'
-import { runnerOf } from './runner-of.ts'
+import { runnerOf } from '../handle/runner-of.ts'
 
 /** A handler of Express that gets the transaction of its request. It ends the response, as any handler does. */
 export type IdempotentHandler<Tx> = (

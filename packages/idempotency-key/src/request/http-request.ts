@@ -12,14 +12,6 @@ export interface HttpRequest {
   readonly route?: string | undefined
 }
 
-/** A response of a handler, or in its place. */
-export interface HttpResponse {
-  readonly status: number
-  readonly headers?: Readonly<Record<string, string | readonly string[]>> | undefined
-  /** Text is sent as UTF-8. */
-  readonly body?: Uint8Array | string | undefined
-}
-
 /** What a handler gets to know about its request. */
 export interface RequestContext {
   /** The key that the client sent; absent for a request without a key, and for a method that takes none. */

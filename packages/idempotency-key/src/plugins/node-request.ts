@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import { propertyOf } from '@txbox/core/internal'
 import { ByteCollector } from './byte-collector.ts'
-import { hasJsonBody, type HttpRequest } from './http-request.ts'
-import { UNREAD } from './request-fingerprint.ts'
-import type { RequestRunner } from './request-runner.ts'
+import { hasJsonBody, type HttpRequest } from '../request/http-request.ts'
+import { UNREAD } from '../request/request-fingerprint.ts'
+import type { RequestRunner } from '../handle/request-runner.ts'
 
 /** A request of Node, as Express and NestJS extend it. */
 type NodeRequest = IncomingMessage & { body?: unknown; rawBody?: unknown; originalUrl?: string }

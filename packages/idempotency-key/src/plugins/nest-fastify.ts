@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Bridge } from './bridge.ts'
 import { collectSent, replaceHeaders } from './fastify-course.ts'
-import type { HttpRequest } from './http-request.ts'
-import { UNREAD } from './request-fingerprint.ts'
+import type { HttpRequest } from '../request/http-request.ts'
+import { UNREAD } from '../request/request-fingerprint.ts'
 import { isStream } from './stream-like.ts'
 
 /** NestJS keeps the bytes of a body with the option `rawBody`. */

@@ -13,11 +13,11 @@ import { EMPTY, catchError, throwError, type Observable } from 'rxjs'
 import { InvalidOptionError } from '@txbox/core'
 import { propertyOf } from '@txbox/core/internal'
 import { openBridge, type BridgedRequest } from './bridge.ts'
-import type { Idempotency } from './idempotency.ts'
+import type { Idempotency } from '../handle/idempotency.ts'
 import { holdReply, requestOfReply } from './nest-fastify.ts'
 import { holdResponse } from './held-response.ts'
 import { nodeRequest } from './node-request.ts'
-import { runnerOf } from './runner-of.ts'
+import { runnerOf } from '../handle/runner-of.ts'
 
 const IDEMPOTENCY = Symbol.for('txbox.idempotency')
 /** The property of a request that has its transaction. */

@@ -1,10 +1,10 @@
 import { InvalidOptionError, isTxboxError } from '@txbox/core'
 import { inboxKey, nameOf, type InboxKey } from '@txbox/core/internal'
-import { headerLines, type HttpRequest } from './http-request.ts'
+import { headerLines, type HttpRequest } from '../request/http-request.ts'
 import type { IdempotencySettings } from './idempotency-settings.ts'
-import { FAILED, INCOMPARABLE, MISSING, refusedKey, tooLarge, type Problem } from './problems.ts'
-import { givenFingerprint, requestFingerprint } from './request-fingerprint.ts'
-import { keyOfHeader, keyOfOption, type RequestKey } from './request-key.ts'
+import { FAILED, INCOMPARABLE, MISSING, refusedKey, tooLarge, type Problem } from '../response/problems.ts'
+import { givenFingerprint, requestFingerprint } from '../request/request-fingerprint.ts'
+import { keyOfHeader, keyOfOption, type RequestKey } from '../request/request-key.ts'
 
 /** Claims of HTTP requests. An inbox of a user cannot have this name. */
 export const HTTP_CONSUMER = '@http'

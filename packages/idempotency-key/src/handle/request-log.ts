@@ -1,6 +1,6 @@
 import type { Logger } from '@txbox/core'
 import { loggedEvents, oneLine, reasonOf, type EventListeners } from '@txbox/core/internal'
-import type { HttpRequest } from './http-request.ts'
+import type { HttpRequest } from '../request/http-request.ts'
 import type { IdempotencyEvents } from './idempotency.ts'
 
 /** Routes that are remembered because they were warned of. Beyond, a route of a client's choice would fill the memory. */

@@ -1,5 +1,6 @@
 import { collectBody } from './byte-collector.ts'
-import type { HttpRequest, HttpResponse } from './http-request.ts'
+import type { HttpRequest } from '../request/http-request.ts'
+import type { HttpResponse } from '../response/http-response.ts'
 
 /** Statuses whose responses have no body. */
 const BODILESS = new Set([204, 205, 304])

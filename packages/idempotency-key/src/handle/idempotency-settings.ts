@@ -1,9 +1,9 @@
 import { LIMITS, days, hours } from '@txbox/core'
 import { nameOf, propertyOf, type OptionChecker } from '@txbox/core/internal'
-import type { HttpRequest } from './http-request.ts'
+import type { HttpRequest } from '../request/http-request.ts'
 import type { IdempotencyOptions } from './idempotency.ts'
-import type { Seal } from './seal.ts'
-import { REPLAYED_HEADERS, mayBeReplayed, type StoredForm } from './stored-response.ts'
+import type { Seal } from '../response/seal.ts'
+import { REPLAYED_HEADERS, mayBeReplayed, type StoredForm } from '../response/stored-response.ts'
 
 const MIB = 1_048_576
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/

@@ -2,7 +2,7 @@ import type { FastifyReply } from 'fastify'
 import { isStream, isResponse } from './stream-like.ts'
 import type { Bridge } from './bridge.ts'
 import { collectBody, type ByteCollector } from './byte-collector.ts'
-import type { HttpResponse } from './http-request.ts'
+import type { HttpResponse } from '../response/http-response.ts'
 
 /** The state that the Fastify hooks of one request share. */
 export interface Course {

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { InvalidMessageError } from '@txbox/core'
 import { propertyOf } from '@txbox/core/internal'
-import type { HttpResponse } from './http-request.ts'
+import type { HttpResponse } from './http-response.ts'
 import type { Seal } from './seal.ts'
 import { refused, type CheckedResponse } from './response-checks.ts'
 
