@@ -1,11 +1,10 @@
 import { InvalidMessageError, InvalidOptionError } from '../errors/errors.ts'
 import { nameOf } from '../text/name-of.ts'
-import { hours } from '../time/durations.ts'
 import { LIMITS } from './limits.ts'
 
 /** The bounds of dedup stores: how long a delivery excludes others, and how long a mark is kept. */
 export const DEDUP_BOUNDS = {
-  leaseMs: { min: 1000, max: hours(1) },
+  leaseMs: { min: 1000, max: 3_600_000 },
   retentionMs: { min: 1000, max: LIMITS.durationMs },
 } as const
 

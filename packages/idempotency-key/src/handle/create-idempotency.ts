@@ -1,5 +1,5 @@
 import type { ConnectedDatabase } from '@txbox/core'
-import { OptionChecker, connectedPortsOf, loggerOption } from '@txbox/core/internal'
+import { DEDUP_BOUNDS, OptionChecker, connectedPortsOf, loggerOption } from '@txbox/core/internal'
 import { idempotencySettings } from './idempotency-settings.ts'
 import type { Idempotency, IdempotencyOptions } from './idempotency.ts'
 import { requestLog } from './request-log.ts'
@@ -48,6 +48,11 @@ export function createIdempotency<Tx>(
     name: settings.name,
     [runnerKey]: runner,
     handle: async (request, work) => (await runner.answer(request, work as never)).response,
+    async handleLeased(request, work, options = {}) {
+      const how = new OptionChecker('handleLeased', options).known('leaseMs')
+      const leaseMs = how.milliseconds('leaseMs', { ...DEDUP_BOUNDS.leaseMs, default: 30_000 })
+      return (await runner.answerLeased(request, work, leaseMs)).response
+    },
     on: (event, listener) => log.events.on(event, listener),
   }
   return idempotency

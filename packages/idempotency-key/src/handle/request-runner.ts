@@ -1,14 +1,17 @@
-import type { Session } from '@txbox/core'
-import type { Claim, ClaimResult, ConnectedPorts } from '@txbox/core/ports'
+import { InvalidOptionError, type Session } from '@txbox/core'
+import type { Claim, ConnectedPorts } from '@txbox/core/ports'
 import { idempotencyKey, pause } from '@txbox/core/internal'
 import { Flights } from './flights.ts'
+import type { Found, StoredClaim } from './found.ts'
 import type { HandlerCall } from './handler-call.ts'
 import type { HttpRequest, RequestContext } from '../request/http-request.ts'
 import type { HttpResponse } from '../response/http-response.ts'
 import type { IdempotencySettings } from './idempotency-settings.ts'
-import type { Work } from './idempotency.ts'
+import type { LeasedWork, Work } from './idempotency.ts'
 import { HTTP_CONSUMER, identified, isUnscoped, type KeyedRequest } from './keyed-request.ts'
 import { FAILED, IN_FLIGHT, OTHER_REQUEST, problemResponse, type Problem } from '../response/problems.ts'
+import { LeasedRequests } from './leased-requests.ts'
+import { LEASED_MARK } from './mark-leased.ts'
 import type { RequestLog } from './request-log.ts'
 import { inTransaction, type Ending } from './request-transaction.ts'
 import type { CheckedResponse } from '../response/response-checks.ts'
@@ -25,22 +28,19 @@ export interface Answer {
   readonly response: HttpResponse
 }
 
-type Found =
-  | { readonly kind: 'handled'; readonly response: CheckedResponse }
-  | { readonly kind: 'duplicate'; readonly claim: Extract<ClaimResult, { status: 'duplicate' }> }
-  | { readonly kind: 'in-flight' }
-
 /** Answers requests: see the table of `docs/http.md`. */
 export class RequestRunner {
   readonly settings: IdempotencySettings
   readonly #ports: ConnectedPorts
   readonly #log: RequestLog
   readonly #flights = new Flights()
+  readonly #leased: LeasedRequests
 
   constructor(ports: ConnectedPorts, settings: IdempotencySettings, log: RequestLog) {
     this.#ports = ports
     this.settings = settings
     this.#log = log
+    this.#leased = new LeasedRequests(ports, settings, this.#flights)
   }
 
   /** @param how `canRepeat: false` if `work` cannot be called a second time, after a conflict. */
@@ -64,6 +64,15 @@ export class RequestRunner {
       return { kind: 'handled' as const, response: await this.#ports.watch(session, run) }
     })
     return this.#ended(request, ended)
+  }
+
+  /** Like `answer`, for a handler without a transaction. */
+  async answerLeased(request: HttpRequest, work: LeasedWork, leaseMs: number): Promise<Answer> {
+    const found = identified(request, this.settings)
+    if (found.kind === 'refused') return this.#problem(request, found.problem, found.error)
+    if (found.kind === 'plain') return this.#ended(request, await this.#leased.plain(work))
+    if (isUnscoped(request, this.settings)) this.#log.unscoped(request)
+    return this.#keyed(request, found, (keyed) => this.#leased.keyed(keyed, work, leaseMs))
   }
 
   /** Looks until the request is not in flight any more, for as long as it may wait. */
@@ -125,11 +134,12 @@ export class RequestRunner {
   async #replayed(
     request: HttpRequest,
     { fingerprint }: KeyedRequest,
-    { contentHash, result }: Extract<ClaimResult, { status: 'duplicate' }>,
+    { contentHash, result }: StoredClaim,
   ): Promise<Answer> {
     if (contentHash !== undefined && !fingerprint.equals(contentHash)) {
       return this.#problem(request, OTHER_REQUEST)
     }
+    if (result === LEASED_MARK) return this.#problem(request, FAILED, underLease())
     try {
       return { kind: 'instead', response: await storedResponse(result, this.settings.form.seal) }
     } catch (error) {
@@ -145,6 +155,13 @@ export class RequestRunner {
     if (error !== undefined) this.#log.failed(error, request)
     return { kind: 'instead', response: problemResponse(problem, this.settings.documentation) }
   }
+}
+
+function underLease(): InvalidOptionError {
+  return new InvalidOptionError(
+    'A request cannot be handled in a transaction, because handleLeased has claimed its key. The handler did not run. Give handle ' +
+      'and handleLeased names of their own: createIdempotency({ name }).',
+  )
 }
 
 const IN_FLIGHT_HERE: Found = { kind: 'in-flight' }
