@@ -14,6 +14,7 @@ export const SUITE_NAMES = [
   'consumer',
   'retries',
   'handles',
+  'http',
 ] as const
 export type SuiteName = (typeof SUITE_NAMES)[number]
 
@@ -21,6 +22,7 @@ export type SuiteName = (typeof SUITE_NAMES)[number]
 const ONLY_NAMED: ReadonlySet<SuiteName> = new Set<SuiteName>([
   'consumer',
   'handles',
+  'http',
   'local',
   'queue',
   'retries',
@@ -41,7 +43,7 @@ export interface BenchOptions {
 
 export const USAGE = `npm run bench -- [${SUITE_NAMES.join('|')} …] [--database NAME] [--rounds N] [--seconds N] [--full]
 
-  consumer, handles, local, queue and retries run only when they are named.
+  consumer, handles, http, local, queue and retries run only when they are named.
 
   --database    ${DATABASE_NAMES.join(', ')} (default ${DATABASE_NAMES[0]})
   --rounds N    rounds of A B A B …, 1 to 100; medians want 5 or more (default 7)

@@ -5,6 +5,7 @@ import { aboutServer } from './about-server.ts'
 import { BenchDatabase } from './bench-database.ts'
 import { postgresDeduplicationSuite } from './deduplication-suite.ts'
 import { gcSuite } from './gc-suite.ts'
+import { httpSuite } from './http-suite.ts'
 import { postgresInboxSuite } from './inbox-suite.ts'
 import { latencySuite } from './latency-suite.ts'
 import { postgresPublishSuite } from './publish-suite.ts'
@@ -39,6 +40,7 @@ export async function postgresServer(): Promise<BenchServer> {
         consumerSuite(database),
         retriesSuite(),
         handlesSuite(() => handlesOnPostgres(database)),
+        httpSuite(database),
       ],
       dispose: () => database.drop(),
     }

@@ -7,10 +7,14 @@ import { deadLetterStatements } from '../../packages/postgres/src/operate/dead-l
 import { garbageStatements } from '../../packages/postgres/src/operate/garbage-statements.ts'
 import { inboxStatements } from '../../packages/postgres/src/inbox/inbox-statements.ts'
 import { inspectionStatements } from '../../packages/postgres/src/operate/inspection-statements.ts'
+import { localInspectionStatements } from '../../packages/postgres/src/operate/local-inspection-statements.ts'
+import { removalStatements } from '../../packages/postgres/src/operate/removal-statements.ts'
+import { queueStatements } from '../../packages/postgres/src/queue/queue-statements.ts'
 import { leaseStatements } from '../../packages/postgres/src/relay/lease-statements.ts'
 import { localParkedStatements } from '../../packages/postgres/src/local/local-parked-statements.ts'
 import { localStatements } from '../../packages/postgres/src/local/local-statements.ts'
 import { subscriptionStatements } from '../../packages/postgres/src/local/subscription-statements.ts'
+import { notifyStatements } from '../../packages/postgres/src/notify/notify-statements.ts'
 import { outboxStatements } from '../../packages/postgres/src/outbox/outbox-statements.ts'
 import { parkedStatements } from '../../packages/postgres/src/relay/parked-statements.ts'
 import { relayStatements } from '../../packages/postgres/src/relay/relay-statements.ts'
@@ -41,6 +45,7 @@ const { copy: _, ...relay } = relayStatements('txbox')
 const statements = Object.entries({
   inbox: inboxStatements('txbox'),
   outbox: outboxStatements('txbox'),
+  notify: notifyStatements,
   relay,
   parked: parkedStatements('txbox'),
   local: localStatements('txbox'),
@@ -50,6 +55,9 @@ const statements = Object.entries({
   'dead-letter': deadLetterStatements('txbox'),
   garbage: garbageStatements('txbox'),
   inspection: inspectionStatements('txbox'),
+  'local-inspection': localInspectionStatements('txbox'),
+  removal: removalStatements('txbox'),
+  queue: queueStatements('txbox'),
   'version-buffer': versionBufferStatements('txbox'),
 }).flatMap(([area, texts]) => Object.entries(texts).map(([name, text]) => [`${area}.${name}`, text] as const))
 

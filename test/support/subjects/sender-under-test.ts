@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { TransactionConflictError, type DeduplicationOptions, type NewMessage } from '@txbox/core'
-import { createOutbox, type Outbox, type StoredId } from '@txbox/outbox'
+import { createOutbox, type Outbox, type OutboxOptions, type StoredId } from '@txbox/outbox'
 import type { ClaimRow, OpenTransaction, Root, Target } from '../engines/target.ts'
 
 /** A message to the topic of the sender. */
@@ -19,10 +19,11 @@ export class SenderUnderTest {
     target: Target,
     root: Pick<Root, 'begin' | 'database'>,
     deduplication: DeduplicationOptions = {},
+    options: Pick<OutboxOptions, 'notify'> = {},
   ) {
     this.#target = target
     this.#root = root
-    this.outbox = createOutbox({ database: root.database, deduplication })
+    this.outbox = createOutbox({ database: root.database, deduplication, ...options })
   }
 
   message(sent: Sent): NewMessage {

@@ -27,7 +27,7 @@ select (
 select case
   when pg_catalog.current_setting('max_prepared_transactions') <> '0' then '${UNSAFE.prepared}'
   when pg_catalog.current_setting('lock_timeout') <> '0' then '${UNSAFE.timeout}'
-  when pg_catalog.pg_notification_queue_usage() >= 0.5 then '${UNSAFE.full}'
+  when pg_catalog.pg_notification_queue_usage() >= 0.5::double precision then '${UNSAFE.full}'
   else (
     select pg_catalog.count(pg_catalog.pg_notify(given.channel, given.payload))::text
     from rows from (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) as given (channel, payload)

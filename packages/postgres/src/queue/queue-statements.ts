@@ -97,7 +97,7 @@ with found as materialized (
 ), extended as (
   update ${queue} as q
   set due_at = pg_catalog.clock_timestamp() + $4::double precision * interval '1 millisecond',
-    receipt = case when $4::double precision > 0 then q.receipt end
+    receipt = case when $4::double precision > 0::double precision then q.receipt end
   where q.place = any (array(select locked.place from locked)) and q.due_at > pg_catalog.clock_timestamp()
   returning q.place
 )
