@@ -1,32 +1,15 @@
 import { once } from 'node:events'
-import net, { type AddressInfo } from 'node:net'
+import net from 'node:net'
 import { Readable } from 'node:stream'
 import { createGzip } from 'node:zlib'
-import express, { type Express, type NextFunction, type Request, type Response } from 'express'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import type { IdempotencyOptions } from '@txbox/idempotency-key'
+import express, { type NextFunction, type Request, type Response } from 'express'
+import { describe, expect, test } from 'vitest'
 import { idempotent } from '@txbox/idempotency-key/express'
-import { FORBIDDEN, frameworkRules, type Handle, type Served } from './framework-rules.ts'
-import { send, useOrders, type Shop } from './http-under-test.ts'
+import { served, withRoutes } from './express-under-test.ts'
+import { FORBIDDEN, frameworkRules, type Handle } from './framework-rules.ts'
+import { send, useOrders } from './http-under-test.ts'
 
 const world = useOrders()
-
-async function served(app: Express): Promise<Served> {
-  // What a handler throws reaches the client only by its status.
-  app.use((error: { status?: number }, _: Request, response: Response, __: NextFunction) => {
-    response.status(error.status ?? 500).json({ failed: true })
-  })
-  const server = app.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async close() {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
-  }
-}
 
 for (const parser of ['express.json before it', 'no parser']) {
   describe(parser, () => {
@@ -55,18 +38,6 @@ for (const parser of ['express.json before it', 'no parser']) {
   })
 }
 
-async function withRoutes(
-  register: (app: Express, shop: Shop) => void,
-  options: IdempotencyOptions = {},
-): Promise<{ shop: Shop; url: string }> {
-  const shop = world.create(options)
-  const app = express()
-  register(app, shop)
-  const server = await served(app)
-  onTestFinished(() => server.close())
-  return { shop, url: server.url }
-}
-
 test('H7 whatever way a handler writes its response, the replay is the same', async () => {
   const ways: Record<string, (response: Response) => unknown> = {
     end: (response) => response.writeHead(201, { 'content-type': 'text/x' }).end('a'),
@@ -82,7 +53,7 @@ test('H7 whatever way a handler writes its response, the replay is the same', as
     status: (response) => response.sendStatus(202),
     redirect: (response) => response.redirect(303, '/orders/1'),
   }
-  const { shop, url } = await withRoutes((app, one) => {
+  const { shop, url } = await withRoutes(world, (app, one) => {
     for (const [name, write] of Object.entries(ways)) {
       const handler = idempotent(one.idempotency, async (_, response, tx) => {
         await one.order(tx, name)
@@ -106,7 +77,7 @@ test('H7 whatever way a handler writes its response, the replay is the same', as
 })
 
 test('H14 bytes are taken before a compression that was mounted before, and a replay is compressed again', async () => {
-  const { shop, url } = await withRoutes((app, one) => {
+  const { shop, url } = await withRoutes(world, (app, one) => {
     app.use((_request, response, next) => {
       const end = response.end.bind(response)
       response.end = ((chunk: Buffer) => {
@@ -136,7 +107,7 @@ test('H14 bytes are taken before a compression that was mounted before, and a re
 })
 
 test('a conflict in the database calls the handler again, and nothing of its first response is left', async () => {
-  const { shop, url } = await withRoutes((app, one) => {
+  const { shop, url } = await withRoutes(world, (app, one) => {
     app.post(
       '/order',
       idempotent(one.idempotency, async (_, response, tx) => {
@@ -160,6 +131,7 @@ test('a conflict in the database calls the handler again, and nothing of its fir
 
 test('H6 a body that a parser has consumed without a trace is a 500, and a request over the limit a 413', async () => {
   const { shop, url } = await withRoutes(
+    world,
     (app, one) => {
       const handler = idempotent(one.idempotency, async (_, response, tx) => {
         response.json({ order: await one.order(tx, 'A1') })
@@ -181,7 +153,7 @@ test('H6 a body that a parser has consumed without a trace is a 500, and a reque
 })
 
 test('H15 a client that hangs up in the middle of its body leaves nothing, and its retry runs', async () => {
-  const { shop, url } = await withRoutes((app, one) => {
+  const { shop, url } = await withRoutes(world, (app, one) => {
     app.post(
       '/order',
       idempotent(one.idempotency, async (_, response, tx) =>

@@ -1,21 +1,15 @@
 /* oxlint-disable oxc/no-async-endpoint-handlers -- Fastify awaits its handlers. */
 import { Readable } from 'node:stream'
 import { createGzip } from 'node:zlib'
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
-import { expect, onTestFinished, test } from 'vitest'
+import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
+import { expect, test } from 'vitest'
 import type { PoolClient } from 'pg'
-import type { IdempotencyOptions } from '@txbox/idempotency-key'
 import { fastifyIdempotency } from '@txbox/idempotency-key/fastify'
+import { ONCE, withRoutes } from './fastify-under-test.ts'
 import { FORBIDDEN, frameworkRules, type Handle } from './framework-rules.ts'
-import { send, useOrders, type Shop } from './http-under-test.ts'
+import { send, useOrders } from './http-under-test.ts'
 
 const world = useOrders()
-const ONCE = { config: { idempotency: true } } as const
-
-async function listening(app: FastifyInstance): Promise<string> {
-  onTestFinished(() => app.close())
-  return app.listen({ port: 0, host: '127.0.0.1' })
-}
 
 frameworkRules(world, async (shop, routes) => {
   const app = Fastify()
@@ -41,19 +35,8 @@ frameworkRules(world, async (shop, routes) => {
   return { url, close: () => app.close() }
 })
 
-async function withRoutes(
-  register: (app: FastifyInstance, shop: Shop) => void,
-  options: IdempotencyOptions = {},
-): Promise<{ shop: Shop; url: string }> {
-  const shop = world.create(options)
-  const app = Fastify()
-  await app.register(fastifyIdempotency, { idempotency: shop.idempotency })
-  register(app, shop)
-  return { shop, url: await listening(app) }
-}
-
 test('H3 an error that the user’s own error handler answers with 200 leaves nothing', async () => {
-  const { shop, url } = await withRoutes((app, one) => {
+  const { shop, url } = await withRoutes(world, (app, one) => {
     app.setErrorHandler(async (_error, _request, reply) => reply.code(200).send({ fine: true }))
     const order = (request: FastifyRequest): Promise<number> =>
       one.order(request.idempotency.tx as PoolClient, 'A1')
@@ -83,7 +66,7 @@ test('H3 an error that the user’s own error handler answers with 200 leaves no
 })
 
 test('H14 bytes are taken before a hook that compresses, and a replay is compressed again', async () => {
-  const { shop, url } = await withRoutes((app, one) => {
+  const { shop, url } = await withRoutes(world, (app, one) => {
     app.addHook('onRoute', (route) => {
       route.onSend = [
         ...[route.onSend ?? []].flat(),
@@ -123,6 +106,7 @@ test('H14 a stream that ends is stored, and one that is endless, hangs or fails 
       }),
   }
   const { shop, url } = await withRoutes(
+    world,
     (app, one) => {
       for (const [name, stream] of Object.entries(streams)) {
         app.post(`/${name}`, ONCE, async (request, reply) => {
@@ -151,7 +135,7 @@ test('H14 a stream that ends is stored, and one that is endless, hangs or fails 
 })
 
 test('H6 bytes that a parser changes are compared, and a body of other parts needs a fingerprint', async () => {
-  const { shop, url } = await withRoutes((app, one) => {
+  const { shop, url } = await withRoutes(world, (app, one) => {
     app.addContentTypeParser('multipart/form-data', (_request, payload, done) => {
       payload.resume().on('end', () => done(null, {}))
     })
@@ -168,7 +152,7 @@ test('H6 bytes that a parser changes are compared, and a body of other parts nee
 })
 
 test('routes without the config are not touched', async () => {
-  const { url } = await withRoutes((app) => {
+  const { url } = await withRoutes(world, (app) => {
     app.post('/other', async (request) => ({ tx: request.idempotency }))
   })
   expect((await send(`${url}/other`)).text).toBe('{"tx":null}')
@@ -177,7 +161,7 @@ test('routes without the config are not touched', async () => {
 test('H27 hooks of the instance, of a scope and of the route come before the replay, and before the transaction', async () => {
   const refuse = (name: string) => async (request: FastifyRequest, reply: FastifyReply) =>
     request.headers[FORBIDDEN] === name ? reply.code(403).send({ refused: name }) : undefined
-  const { shop, url } = await withRoutes((app, one) => {
+  const { shop, url } = await withRoutes(world, (app, one) => {
     app.addHook('preHandler', refuse('instance'))
     void app.register(async (scope) => {
       scope.addHook('preHandler', refuse('scope'))

@@ -91,3 +91,23 @@ test('a response without a body, and one over the limit of requests', async () =
   }
   expect((await POST(post('x'.repeat(21)))).status).toBe(413)
 })
+
+test('a request whose body is not kept is handled once: a conflict in the database is a 503', async () => {
+  const shop = world.create({ maxRequestBytes: 20, required: false })
+  const POST = idempotentFetch(shop.idempotency, async (request, tx) => {
+    const text = await request.text()
+    await shop.order(tx, 'A1')
+    if (text !== 'fine') throw Object.assign(new Error('deadlock'), { code: '40P01' })
+    return new Response(text)
+  })
+  const response = await POST(new Request('http://shop/orders', { method: 'POST', body: 'x'.repeat(1000) }))
+  expect([response.status, shop.calls]).toEqual([503, 1])
+  expect(await response.text()).not.toContain('Send it again with the same')
+  const put = await POST(new Request('http://shop/orders', { method: 'PUT', body: 'changed' }))
+  expect([put.status, shop.calls]).toEqual([503, 2])
+  // Without a body, the request can be given again.
+  expect((await POST(new Request('http://shop/orders', { method: 'POST' }))).status).toBe(503)
+  expect(shop.calls).toBe(7)
+  expect((await POST(new Request('http://shop/orders', { method: 'PUT', body: 'fine' }))).status).toBe(200)
+  expect(await shop.orders()).toBe(1)
+})

@@ -231,6 +231,41 @@ export function frameworkRules(
     }
   })
 
+  test('H9 a response of a request without a key is sent whole, and one with a key is a 500 over maxResponseBytes, kept or not', async () => {
+    const { shop, url } = await started({ required: false, maxResponseBytes: 10 })
+    const sku = 'x'.repeat(100)
+    for (const [path, status] of [
+      ['order', 201],
+      ['unavailable', 502],
+    ] as const) {
+      const plain = await send(`${url}/${path}`, { key: '', body: { sku } })
+      expect([plain.status, JSON.parse(plain.text)]).toEqual([status, { order: shop.calls, sku }])
+      const keyed = await send(`${url}/${path}`, { body: { sku } })
+      expect([keyed.status, keyed.headers.get('content-type')]).toEqual([500, 'application/problem+json'])
+    }
+    expect([await shop.orders(), shop.errors.length]).toEqual([1, 2])
+  })
+
+  test('a handler never gets a part of a body, also without a key', async () => {
+    const { shop, url } = await started({ required: false, maxRequestBytes: 20 })
+    const sku = 'x'.repeat(10_000)
+    const response = await send(`${url}/order`, { key: '', body: { sku } })
+    if (response.status !== 413) expect(JSON.parse(response.text)).toEqual({ order: 1, sku })
+    expect([shop.calls, await shop.orders()]).toEqual(response.status === 413 ? [0, 0] : [1, 1])
+    expect((await send(`${url}/order`, { body: { sku } })).status).toBe(413)
+  })
+
+  test('H5 the tenant can be taken from the request of the framework', async () => {
+    const { shop, url } = await started({ tenant: ({ native }) => accountOf(native) })
+    for (const account of ['a', 'b']) {
+      for (const isReplayed of [false, true]) {
+        const response = await send(`${url}/order`, { headers: { 'x-account': account } })
+        expect([response.status, response.isReplayed]).toEqual([201, isReplayed])
+      }
+    }
+    expect(await shop.orders()).toBe(2)
+  })
+
   test('a request without a key, where none is required, is handled in a transaction, and not stored', async () => {
     const { shop, url } = await started({ required: false })
     for (let n = 1; n <= 2; n++) {
@@ -239,4 +274,11 @@ export function frameworkRules(
     expect((await send(`${url}/unavailable`, { key: '' })).status).toBe(502)
     expect(await shop.orders()).toBe(2)
   })
+}
+
+/** A header of the request of a framework, or of the context of Hono. */
+function accountOf(native: unknown): string | undefined {
+  const { req, raw } = native as { req?: { raw: Request }; raw?: http.IncomingMessage }
+  const { headers } = req?.raw ?? raw ?? (native as Request | http.IncomingMessage)
+  return headers instanceof Headers ? (headers.get('x-account') ?? undefined) : String(headers['x-account'])
 }

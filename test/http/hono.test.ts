@@ -11,6 +11,7 @@ import { send, useOrders } from './http-under-test.ts'
 
 const world = useOrders()
 interface Source {
+  cancel?(): void
   start?(controller: ReadableStreamDefaultController<Uint8Array>): void
   pull?(controller: ReadableStreamDefaultController<Uint8Array>): void
 }
@@ -71,7 +72,8 @@ test('H3 H14 an exception of Hono leaves nothing, and a stream that ends is stor
     },
   }))
   stream('endless', () => ({ pull: (controller) => controller.enqueue(Buffer.alloc(1000)) }))
-  stream('hangs', () => ({ start: () => undefined }))
+  let cancelled = 0
+  stream('hangs', () => ({ start: () => undefined, cancel: () => void (cancelled += 1) }))
   const server = await served(app)
   onTestFinished(() => server.close())
   for (const isReplayed of [false, true]) {
@@ -84,5 +86,6 @@ test('H3 H14 an exception of Hono leaves nothing, and a stream that ends is stor
   }
   expect((await send(`${server.url}/endless`)).status).toBe(500)
   expect((await send(`${server.url}/hangs`)).status).toBe(503)
+  expect(cancelled).toBe(1)
   expect([await shop.orders(), await shop.transactions()]).toEqual([1, 0])
 })

@@ -53,6 +53,14 @@ test('H4 the header is found in any case, and in the Headers of fetch', async ()
   expect((await subject.handle(withKey('x'.repeat(255)))).status).toBe(201)
 })
 
+test('H4 the header is found in the Headers that a library brings', async () => {
+  const subject = new IdempotencyUnderTest(target, root)
+  const given = new Headers(withKey('k1').headers as Record<string, string>)
+  const headers = { get: (name: string) => given.get(name) } as Headers
+  expect((await subject.handle({ headers })).status).toBe(201)
+  expect(isReplayed(await subject.handle())).toBe(true)
+})
+
 test('H5 name, method, path, tenant and key are separate parts of a scope, and the query is not one', async () => {
   let tenant = 'a'
   const subject = new IdempotencyUnderTest(target, root, { tenant: () => tenant })
@@ -162,8 +170,21 @@ test('H6 a parsed body whose bytes are needed is a 500 that says so, and one wit
   expect(String(subject.errors[0])).toContain('bytes are needed')
   let deep: unknown = 1
   for (let level = 0; level < 5000; level++) deep = [deep]
-  expect((await subject.handle({ body: new Uint8Array(), parsedBody: deep })).status).toBe(400)
-  expect(subject.calls).toBe(0)
+  for (const parsedBody of [deep, { a: ['\ud800'] }]) {
+    expect((await subject.handle({ body: new Uint8Array(), parsedBody })).status).toBe(400)
+  }
+  expect(subject.errors.length).toBe(1)
+  // A client cannot send what is no JSON: the parser of the server has made it.
+  for (const parsedBody of [{ n: 1n }, new Map()]) {
+    expect((await subject.handle({ body: new Uint8Array(), parsedBody })).status).toBe(500)
+  }
+  expect([subject.calls, subject.errors.length]).toEqual([0, 3])
+})
+
+test('H6 a parser that makes null of the JSON text null has parsed it', async () => {
+  const subject = new IdempotencyUnderTest(target, root)
+  expect((await subject.handle({ body: new Uint8Array(), parsedBody: null })).status).toBe(201)
+  expect(isReplayed(await subject.handle({ body: Buffer.from('null') }))).toBe(true)
 })
 
 test('H28 a tenant that is missing or throws is a 500 problem, and nothing runs', async () => {

@@ -16,6 +16,7 @@ test.for<[string, HttpResponse]>([
   ['a byte order mark', { status: 200, body: Buffer.from('\ufeff{}') }],
   ['a part of a larger buffer', { status: 200, body: Buffer.from('abcdef').subarray(2, 4) }],
   ['nothing', { status: 204 }],
+  ['null', { status: 200, body: null }],
   ['a refusal', { status: 409, headers: { 'Content-Type': 'text/plain' }, body: 'sold out' }],
 ])('H7 a replay is the same to the byte: %s', async ([, response]) => {
   const subject = new IdempotencyUnderTest(target, root)
@@ -162,12 +163,30 @@ test.for<[string, unknown]>([
   expect([next.status, isReplayed(next)]).toEqual([201, false])
 })
 
-test('H14 a body of maxResponseBytes is stored, also in base64 and sealed, beyond the limit of results', async () => {
-  const seal = { seal: (bytes: Uint8Array) => bytes, open: (bytes: Uint8Array) => bytes }
-  const subject = new IdempotencyUnderTest(target, root, { maxResponseBytes: 1_048_576, seal })
-  const body = Buffer.alloc(1_048_576, 255)
-  expect((await subject.handle({}, () => ({ status: 200, body }))).status).toBe(200)
-  expect(Buffer.compare(body, (await subject.handle()).body as Buffer)).toBe(0)
+test('H9 H14 a body that is too large is a 500 problem, also if keep declines its status', async () => {
+  const subject = new IdempotencyUnderTest(target, root, { maxResponseBytes: 1000, required: false })
+  const large = (status: number) => ({ status, body: 'x'.repeat(1001) })
+  const declined = await subject.handle({}, () => large(502))
+  expect([declined.status, declined.headers?.['content-type']]).toEqual([500, 'application/problem+json'])
+  expect(subject.errors.length).toBe(1)
+  // Without a key, nothing is stored, and any length is sent.
+  for (const status of [200, 502]) {
+    const plain = await subject.handle({ headers: {} }, () => large(status))
+    expect([plain.status, textOf(plain).length]).toEqual([status, 1001])
+  }
+})
+
+test('a 503 promises one effect only to a request with a key', async () => {
+  const subject = new IdempotencyUnderTest(target, root, { required: false })
+  const conflict = Object.assign(new Error('deadlock'), { code: '40P01', errno: 1213 })
+  const fail = (): never => {
+    throw conflict
+  }
+  const [keyed, plain] = [await subject.handle({}, fail), await subject.handle({ headers: {} }, fail)]
+  expect([keyed.status, plain.status, plain.headers?.['retry-after']]).toEqual([503, 503, '1'])
+  expect(textOf(keyed)).toContain('with the same idempotency key: it takes effect once')
+  expect(textOf(plain)).toContain('may take effect twice')
+  expect(subject.errors.length).toBe(2)
 })
 
 test('H17 problems have the form of RFC 9457, and neither the key nor the body', async () => {
@@ -217,29 +236,6 @@ test('H20 requests that show who sends them, without a tenant, are warned of onc
   const scoped = new IdempotencyUnderTest(target, root, { logger, tenant: () => 'a' })
   await scoped.handle({ headers: { ...KEYED, cookie: 'a=b' } })
   expect(warn).toHaveBeenCalledTimes(2)
-})
-
-test('a sealed response hides body and headers, and one that cannot be opened is a 500, never a second run', async () => {
-  const flip = (bytes: Uint8Array): Uint8Array => bytes.map((byte) => byte ^ 0x55)
-  let isKeyKnown = true
-  const seal = {
-    seal: async (bytes: Uint8Array) => flip(bytes),
-    open: (bytes: Uint8Array) => {
-      if (!isKeyKnown) throw new Error('no such key')
-      return Promise.resolve(flip(bytes))
-    },
-  }
-  const sealed = new IdempotencyUnderTest(target, root, { seal })
-  const plain = new IdempotencyUnderTest(target, root, { name: sealed.name })
-  await sealed.handle()
-  expect(textOf(await sealed.handle())).toBe('{"order":1}')
-  expect((await plain.handle()).status).toBe(500)
-  isKeyKnown = false
-  expect((await sealed.handle()).status).toBe(500)
-  expect([sealed.calls, plain.calls, sealed.errors.length, plain.errors.length]).toEqual([1, 0, 1, 1])
-  // A response that was stored before the option was set.
-  await plain.handle({ path: '/plain' })
-  expect(isReplayed(await sealed.handle({ path: '/plain' }))).toBe(true)
 })
 
 test('a handler that swallows an error of SQL, or that commits by itself, gets no response of its own', async () => {

@@ -7,6 +7,7 @@ import { describe } from 'vitest'
 import type * as Plugin from '@txbox/idempotency-key/nest'
 import { FORBIDDEN, frameworkRules, type Handle, type Reply } from '../../http/framework-rules.ts'
 import { useOrders } from '../../http/http-under-test.ts'
+import { nestEndings } from './http-endings.ts'
 
 /** One version of NestJS, with the plug-in that has loaded it. */
 export interface Nest {
@@ -20,6 +21,7 @@ export function nestRules(load: () => Promise<Nest>): void {
   const world = useOrders()
   for (const platform of ['express', 'fastify']) {
     describe(platform, () => {
+      nestEndings(world, load, platform)
       frameworkRules(world, async (shop, routes) => {
         const { common, core, plugin, platforms } = await load()
         class OrdersController {

@@ -34,8 +34,17 @@ export class HandlerCall {
     this.flight = undefined
   }
 
-  /** @throws {NotKept} for a response whose transaction must be rolled back. */
-  async run(work: () => Promise<HttpResponse> | HttpResponse): Promise<CheckedResponse> {
+  /**
+   * Calls the handler, and checks its response, whether the response is kept or not.
+   *
+   * @param maxBytes the limit of the body of the response; Infinity for a response that is not stored in any case.
+   * @throws {NotKept} for a response whose transaction must be rolled back.
+   * @throws {InvalidMessageError} for a response that cannot be sent, or whose body is too large.
+   */
+  async run(
+    work: () => Promise<HttpResponse> | HttpResponse,
+    { maxBytes }: { readonly maxBytes: number },
+  ): Promise<CheckedResponse> {
     // The claim may have waited, and the transaction may have been given up in the meantime.
     this.signal.throwIfAborted()
     this.hasStarted = true
@@ -46,7 +55,7 @@ export class HandlerCall {
       this.thrown = { error }
       throw error
     }
-    const response = checkedResponse(given)
+    const response = checkedResponse(given, maxBytes)
     if (!this.#keep(response.status)) throw new NotKept(response)
     return response
   }

@@ -22,12 +22,14 @@ export interface IdempotencyOptions {
   timeoutMs?: number | undefined
   /**
    * Takes the key from another part of the request than the header `Idempotency-Key`, such as a member of the body or the id of
-   * a webhook. `undefined` means that the request has no key. @default the header
+   * a webhook. `undefined` means that the request has no key; empty text or another type is refused with 400, and what the function
+   * throws is a 500. @default the header
    */
   key?: ((request: HttpRequest) => string | undefined) | undefined
   /**
    * Returns who sends the request, such as the id of an account: tenants have separate keys. Without it, two users who send the
-   * same key and the same request get the same response. A tenant that is `undefined` or empty is a 500, and nothing runs.
+   * same key and the same request get the same response. `native` of the request is what the authentication has set its result on:
+   * `({ native }) => (native as FastifyRequest).account`. A tenant that is `undefined` or empty is a 500, and nothing runs.
    *
    * @default one tenant
    */
@@ -47,9 +49,15 @@ export interface IdempotencyOptions {
   whileInFlight?: 'refuse' | { readonly waitMs: number } | undefined
   /** A longer key is refused with 400. 1 to 1000. @default 255 */
   maxKeyCharacters?: number | undefined
-  /** A longer body of a request with a key is refused with 413. 1 byte to 64 MiB. @default 1 MiB */
+  /**
+   * A longer body of a request with a key is refused with 413, and so is one without a key if `key` is set, or if Express and
+   * NestJS have no parser before. 1 byte to 64 MiB. @default 1 MiB
+   */
   maxRequestBytes?: number | undefined
-  /** A longer body of a response is rolled back, and the answer is 500. 1 byte to 1 MiB. @default 256 KiB */
+  /**
+   * A longer body of a response to a request with a key is rolled back, and the answer is 500, whatever `keep` says. 1 byte to
+   * 1 MiB. @default 256 KiB
+   */
   maxResponseBytes?: number | undefined
   /**
    * Whether a response with this status is stored and its transaction committed. Otherwise the transaction is rolled back, and
@@ -58,7 +66,10 @@ export interface IdempotencyOptions {
    * @default status < 500
    */
   keep?: ((status: number) => boolean) | undefined
-  /** Encrypts what is stored. A response that cannot be opened is a 500, and never runs the handler again. @default none */
+  /**
+   * Encrypts what is stored. A response that cannot be opened is a 500, one that is not opened within `timeoutMs` a 503: neither
+   * runs the handler again. @default none
+   */
   seal?: Seal | undefined
   /**
    * Names of headers that are replayed, besides content-type, content-encoding, content-language, content-location, location,
@@ -83,7 +94,7 @@ export interface IdempotencyEvents {
   error: { readonly error: unknown; readonly method?: string; readonly route?: string }
 }
 
-/** The work of a request, in the transaction that stores the response. */
+/** The work of a request, in the transaction that stores the response. What it throws rolls the transaction back. */
 export type Work<Tx> = (tx: Tx, about: RequestContext) => Promise<HttpResponse> | HttpResponse
 
 /** The work of a request without a transaction, such as a call of another system. */
@@ -91,6 +102,7 @@ export type LeasedWork = (about: RequestContext) => Promise<HttpResponse> | Http
 
 /** Handles each request once, and replays its response to the attempts that follow. */
 export interface Idempotency<Tx> {
+  /** The option `name`. */
   readonly name: string
   /**
    * Runs `work` in a transaction, stores its response, commits, and returns the response. For a request that was handled before,

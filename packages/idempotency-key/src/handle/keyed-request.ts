@@ -1,9 +1,13 @@
-import { InvalidOptionError, isTxboxError } from '@txbox/core'
+import { InvalidOptionError } from '@txbox/core'
 import { inboxKey, nameOf, type InboxKey } from '@txbox/core/internal'
-import { headerLines, type HttpRequest } from '../request/http-request.ts'
+import { headerLines, type HttpRequest, type TakenRequest } from '../request/http-request.ts'
 import type { IdempotencySettings } from './idempotency-settings.ts'
 import { FAILED, INCOMPARABLE, MISSING, refusedKey, tooLarge, type Problem } from '../response/problems.ts'
-import { givenFingerprint, requestFingerprint } from '../request/request-fingerprint.ts'
+import {
+  givenFingerprint,
+  IncomparableBodyError,
+  requestFingerprint,
+} from '../request/request-fingerprint.ts'
 import { keyOfHeader, keyOfOption, type RequestKey } from '../request/request-key.ts'
 
 /** Claims of HTTP requests. An inbox of a user cannot have this name. */
@@ -26,13 +30,18 @@ type Identified =
   | { readonly kind: 'refused'; readonly problem: Problem; readonly error?: unknown }
 
 /** Decides what a request is, without the database. */
-export function identified(request: HttpRequest, settings: IdempotencySettings): Identified {
+export function identified(request: TakenRequest, settings: IdempotencySettings): Identified {
   if (!settings.methods.has(request.method)) return { kind: 'plain' }
+  const isTooLarge = request.body.byteLength > settings.maxRequestBytes
+  // The option `key` may look into the body, of which a plug-in has cut the rest.
+  if (request.isTooLarge === true || (isTooLarge && settings.key !== undefined)) {
+    return refused(tooLarge(settings.maxRequestBytes))
+  }
   try {
     const found = keyOf(request, settings)
     if (found.kind === 'refused') return refused(refusedKey(found.title, found.detail))
     if (found.kind === 'none') return settings.required ? refused(MISSING) : { kind: 'plain' }
-    if (request.body.byteLength > settings.maxRequestBytes) return refused(tooLarge(settings.maxRequestBytes))
+    if (isTooLarge) return refused(tooLarge(settings.maxRequestBytes))
     return {
       kind: 'keyed',
       key: found.key,
@@ -40,7 +49,7 @@ export function identified(request: HttpRequest, settings: IdempotencySettings):
       fingerprint: fingerprintOf(request, settings),
     }
   } catch (error) {
-    return refused(isIncomparable(error, request) ? INCOMPARABLE : FAILED, error)
+    return error instanceof IncomparableBodyError ? refused(INCOMPARABLE) : refused(FAILED, error)
   }
 }
 
@@ -74,14 +83,6 @@ function fingerprintOf(request: HttpRequest, { fingerprint }: IdempotencySetting
   if (typeof text === 'string') return givenFingerprint(text)
   throw new InvalidOptionError(
     `The option 'fingerprint' returned ${nameOf(text)} instead of text. The handler did not run.`,
-  )
-}
-
-/** A parsed body without a canonical form comes from the client; a body without its bytes comes from the order of parsers. */
-function isIncomparable(error: unknown, { body, parsedBody }: HttpRequest): boolean {
-  const isRefused = isTxboxError(error) && error.code === 'TXBOX_INVALID_MESSAGE'
-  return (
-    isRefused && body.byteLength === 0 && parsedBody !== undefined && error.message.startsWith('The payload')
   )
 }
 

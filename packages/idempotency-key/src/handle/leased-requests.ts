@@ -3,7 +3,7 @@ import { InvalidOptionError, LeaseLostError, isTxboxError } from '@txbox/core'
 import type { ConnectedPorts, DedupLeaseStore, DedupOwner } from '@txbox/core/ports'
 import { idempotencyKey, pause, readableDuration, unlessAborted, within } from '@txbox/core/internal'
 import type { HttpResponse } from '../response/http-response.ts'
-import { FAILED } from '../response/problems.ts'
+import { FAILED, UNAVAILABLE, UNAVAILABLE_UNDER_LEASE } from '../response/problems.ts'
 import type { CheckedResponse } from '../response/response-checks.ts'
 import { storedText } from '../response/stored-response.ts'
 import type { Flights } from './flights.ts'
@@ -15,7 +15,7 @@ import { keepLease } from './keep-lease.ts'
 import { HTTP_CONSUMER, type KeyedRequest } from './keyed-request.ts'
 import { markLeased } from './mark-leased.ts'
 import { RequestTimeoutError } from './request-timeout-error.ts'
-import { GRACE_MS, failureOf, unavailable, type Ending } from './request-transaction.ts'
+import { GRACE_MS, failureOf, type Ending } from './request-transaction.ts'
 
 /** How long a statement may take. */
 const ANSWER_MS = 5000
@@ -40,7 +40,7 @@ export class LeasedRequests {
   /** Runs the handler of a request without a key: there is no lease, and nothing is stored. Rejects only with what it throws. */
   plain(work: LeasedWork): Promise<Ending> {
     return this.#inTime(async ({ signal }, call) => {
-      const response = await responseOf(call, () => work({ signal }))
+      const response = await responseOf(call, () => work({ signal }), { maxBytes: Infinity })
       return response.kind === 'kept' ? { kind: 'handled', response: response.response } : response
     })
   }
@@ -56,11 +56,13 @@ export class LeasedRequests {
     } catch (error) {
       // The lost statement may have won.
       void this.#release(owner)
-      return failureOf(error, this.#ports)
+      return this.#failure(error)
     }
     return this.#inTime(async (late, call) => {
       const lost = (cause?: unknown): void => late.abort(leaseLost(cause))
       const stop = keepLease({ leases: this.#leases, owner, leaseMs, heldSince, lost })
+      // After `timeoutMs`, what is left to do has the rest of the lease.
+      late.signal.addEventListener('abort', stop)
       try {
         return (
           (await this.#refused(owner, leaseMs, late.signal)) ?? (await this.#run(keyed, owner, work, call))
@@ -90,7 +92,7 @@ export class LeasedRequests {
           ? { kind: 'in-flight' }
           : { kind: 'failed', problem: FAILED, error: otherMode() }
     } catch (error) {
-      found = signal.aborted ? unavailable(signal.reason) : failureOf(error, this.#ports)
+      found = signal.aborted ? unavailable(signal.reason) : this.#failure(error)
     }
     await this.#release(owner)
     return found
@@ -105,8 +107,8 @@ export class LeasedRequests {
     const about = { key, idempotencyKey: idempotencyKey(HTTP_CONSUMER, claimed), signal: call.signal }
     call.flight = this.#flights.begin(claimed.stored, fingerprint)
     try {
-      const given = await responseOf(call, () => work(about))
-      if (given.kind === 'kept') return await this.#stored(owner, given.response)
+      const given = await responseOf(call, () => work(about), this.#settings.form)
+      if (given.kind === 'kept') return await this.#stored(owner, given.response, call.signal)
       await this.#release(owner)
       return given
     } catch (error) {
@@ -115,13 +117,14 @@ export class LeasedRequests {
     }
   }
 
-  async #stored(owner: DedupOwner, response: CheckedResponse): Promise<Ending> {
+  async #stored(owner: DedupOwner, response: CheckedResponse, signal: AbortSignal): Promise<Ending> {
     let result: string
     try {
-      result = await storedText(response, this.#settings.form)
+      // The function `seal` may hang.
+      result = await unlessAborted(storedText(response, this.#settings.form), signal)
     } catch (error) {
       await this.#release(owner)
-      return { kind: 'failed', problem: FAILED, error }
+      return signal.aborted ? unavailable(signal.reason) : { kind: 'failed', problem: FAILED, error }
     }
     for (let attempt = 1; ; attempt++) {
       try {
@@ -135,9 +138,14 @@ export class LeasedRequests {
         }
         // Releases only a claim that is not completed.
         void this.#release(owner)
-        return failureOf(error, this.#ports)
+        return this.#failure(error)
       }
     }
+  }
+
+  #failure(error: unknown): Ending {
+    const failure = failureOf(error, this.#ports)
+    return failure.kind === 'failed' && failure.problem === UNAVAILABLE ? unavailable(error) : failure
   }
 
   /** A lease that cannot be released passes by itself. */
@@ -162,15 +170,20 @@ export class LeasedRequests {
 async function responseOf(
   call: HandlerCall,
   work: () => Promise<HttpResponse> | HttpResponse,
+  limit: { readonly maxBytes: number },
 ): Promise<{ readonly kind: 'kept'; readonly response: CheckedResponse } | Ending> {
   try {
-    return { kind: 'kept', response: await unlessAborted(call.run(work), call.signal) }
+    return { kind: 'kept', response: await unlessAborted(call.run(work, limit), call.signal) }
   } catch (error) {
     if (error instanceof NotKept) return { kind: 'handled', response: error.response }
     if (call.signal.aborted) return unavailable(call.signal.reason)
     if (call.thrown !== undefined) throw error
     return { kind: 'failed', problem: FAILED, error }
   }
+}
+
+function unavailable(error: unknown): Ending {
+  return { kind: 'failed', problem: UNAVAILABLE_UNDER_LEASE, error }
 }
 
 function leaseLost(cause?: unknown): LeaseLostError {

@@ -1,18 +1,28 @@
 import { InvalidOptionError, type Session } from '@txbox/core'
 import type { Claim, ConnectedPorts } from '@txbox/core/ports'
-import { idempotencyKey, pause } from '@txbox/core/internal'
+import { idempotencyKey, pause, readableDuration, within } from '@txbox/core/internal'
 import { Flights } from './flights.ts'
 import type { Found, StoredClaim } from './found.ts'
 import type { HandlerCall } from './handler-call.ts'
-import type { HttpRequest, RequestContext } from '../request/http-request.ts'
+import type { HttpRequest, RequestContext, TakenRequest } from '../request/http-request.ts'
 import type { HttpResponse } from '../response/http-response.ts'
 import type { IdempotencySettings } from './idempotency-settings.ts'
 import type { LeasedWork, Work } from './idempotency.ts'
 import { HTTP_CONSUMER, identified, isUnscoped, type KeyedRequest } from './keyed-request.ts'
-import { FAILED, IN_FLIGHT, OTHER_REQUEST, problemResponse, type Problem } from '../response/problems.ts'
+import {
+  FAILED,
+  IN_FLIGHT,
+  OTHER_REQUEST,
+  UNAVAILABLE,
+  UNAVAILABLE_UNDER_LEASE,
+  UNAVAILABLE_WITHOUT_KEY,
+  problemResponse,
+  type Problem,
+} from '../response/problems.ts'
 import { LeasedRequests } from './leased-requests.ts'
 import { LEASED_MARK } from './mark-leased.ts'
 import type { RequestLog } from './request-log.ts'
+import { RequestTimeoutError } from './request-timeout-error.ts'
 import { inTransaction, type Ending } from './request-transaction.ts'
 import type { CheckedResponse } from '../response/response-checks.ts'
 import { storedResponse, storedText } from '../response/stored-response.ts'
@@ -43,16 +53,21 @@ export class RequestRunner {
     this.#leased = new LeasedRequests(ports, settings, this.#flights)
   }
 
-  /** @param how `canRepeat: false` if `work` cannot be called a second time, after a conflict. */
+  /**
+   * Answers a request by its handler, by a stored response, or by a problem. Rejects only with what `work` throws, and with the
+   * reason of `how.signal`.
+   *
+   * @param how `canRepeat: false` if `work` cannot be called a second time, after a conflict. `signal` gives up `work`.
+   */
   async answer(
-    request: HttpRequest,
+    request: TakenRequest,
     work: Work<unknown>,
-    { canRepeat }: { readonly canRepeat: boolean } = { canRepeat: true },
+    { canRepeat = true, signal }: { readonly canRepeat?: boolean; readonly signal?: AbortSignal } = {},
   ): Promise<Answer> {
     const found = identified(request, this.settings)
     if (found.kind === 'refused') return this.#problem(request, found.problem, found.error)
     const { timeoutMs, keep } = this.settings
-    const how = { timeoutMs, keep, canRepeat }
+    const how = { timeoutMs, keep, canRepeat, signal }
     if (found.kind === 'keyed') {
       if (isUnscoped(request, this.settings)) this.#log.unscoped(request)
       return this.#keyed(request, found, (claim) =>
@@ -60,17 +75,26 @@ export class RequestRunner {
       )
     }
     const ended = await inTransaction(this.#ports, how, async (tx, session, call) => {
-      const run = (): Promise<CheckedResponse> => call.run(() => work(tx, { signal: call.signal }))
+      const run = (): Promise<CheckedResponse> =>
+        call.run(() => work(tx, { signal: call.signal }), { maxBytes: Infinity })
       return { kind: 'handled' as const, response: await this.#ports.watch(session, run) }
     })
+    if (ended.kind === 'failed' && ended.problem === UNAVAILABLE) {
+      return this.#problem(request, UNAVAILABLE_WITHOUT_KEY, ended.error)
+    }
     return this.#ended(request, ended)
   }
 
   /** Like `answer`, for a handler without a transaction. */
-  async answerLeased(request: HttpRequest, work: LeasedWork, leaseMs: number): Promise<Answer> {
+  async answerLeased(request: TakenRequest, work: LeasedWork, leaseMs: number): Promise<Answer> {
     const found = identified(request, this.settings)
     if (found.kind === 'refused') return this.#problem(request, found.problem, found.error)
-    if (found.kind === 'plain') return this.#ended(request, await this.#leased.plain(work))
+    if (found.kind === 'plain') {
+      const ended = await this.#leased.plain(work)
+      return ended.kind === 'failed' && ended.problem === UNAVAILABLE_UNDER_LEASE
+        ? this.#problem(request, UNAVAILABLE_WITHOUT_KEY, ended.error)
+        : this.#ended(request, ended)
+    }
     if (isUnscoped(request, this.settings)) this.#log.unscoped(request)
     return this.#keyed(request, found, (keyed) => this.#leased.keyed(keyed, work, leaseMs))
   }
@@ -124,7 +148,7 @@ export class RequestRunner {
     }
     call.flight = this.#flights.begin(stored, fingerprint)
     const response = await claimed.run(async () => {
-      const given = await call.run(() => work(tx, about))
+      const given = await call.run(() => work(tx, about), this.settings.form)
       await inbox.saveResult(session, claim, await storedText(given, this.settings.form))
       return given
     })
@@ -140,10 +164,17 @@ export class RequestRunner {
       return this.#problem(request, OTHER_REQUEST)
     }
     if (result === LEASED_MARK) return this.#problem(request, FAILED, underLease())
+    const { timeoutMs, form } = this.settings
+    const late = (): never => {
+      throw new RequestTimeoutError(
+        `The option 'seal' did not open a stored response within ${readableDuration(timeoutMs)} (timeoutMs). The handler did not run again.`,
+      )
+    }
     try {
-      return { kind: 'instead', response: await storedResponse(result, this.settings.form.seal) }
+      const response = await within(storedResponse(result, form.seal), timeoutMs, late)
+      return { kind: 'instead', response }
     } catch (error) {
-      return this.#problem(request, FAILED, error)
+      return this.#problem(request, error instanceof RequestTimeoutError ? UNAVAILABLE : FAILED, error)
     }
   }
 

@@ -21,16 +21,18 @@ export interface TransactionSettings {
   readonly keep: (status: number) => boolean
   /** Whether the handler can be called again after a conflict. */
   readonly canRepeat: boolean
+  /** Gives up the handler while it runs. */
+  readonly signal: AbortSignal | undefined
 }
 
 /**
  * Runs `body` in a transaction, and again after a conflict. At `timeoutMs` the transaction is given up.
  *
- * Rejects only with what the handler has thrown.
+ * Rejects only with what the handler has thrown, and with the reason of the signal.
  */
 export async function inTransaction<T>(
   ports: ConnectedPorts,
-  { timeoutMs, keep, canRepeat }: TransactionSettings,
+  { timeoutMs, keep, canRepeat, signal }: TransactionSettings,
   body: (tx: unknown, session: Session, call: HandlerCall) => Promise<T>,
 ): Promise<T | Ending> {
   const late = new AbortController()
@@ -39,6 +41,7 @@ export async function inTransaction<T>(
     `The handler of a request did not end within ${readableDuration(timeoutMs)} (timeoutMs). Its transaction is rolled back.`,
   )
   const timer = setTimeout(() => late.abort(timedOut), timeoutMs)
+  signal?.addEventListener('abort', () => late.abort(signal.reason))
   const conflicts = {
     isConflict: (error: unknown) => (canRepeat || !call.hasStarted) && ports.isConflict(error),
     isLastingConflict: (error: unknown) => ports.isLastingConflict(error),
@@ -49,7 +52,10 @@ export async function inTransaction<T>(
     return transacted.finally(() => call.end())
   }
   const running = attemptsOnConflict(attempt, conflicts, { attempts: ATTEMPTS, signal: late.signal })
-    .catch((error: unknown) => endingOf(error, call, ports))
+    .catch((error: unknown) => {
+      signal?.throwIfAborted()
+      return endingOf(error, call, ports)
+    })
     .finally(() => clearTimeout(timer))
   return within(running, timeoutMs + GRACE_MS, () => unavailable(timedOut))
 }

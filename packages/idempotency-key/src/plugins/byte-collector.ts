@@ -21,20 +21,3 @@ export class ByteCollector {
     return Buffer.concat(this.#chunks)
   }
 }
-
-/** Reads a stream up to one byte beyond the limit, and then gives it up. */
-export async function collectBody(
-  stream: AsyncIterable<Uint8Array | string>,
-  maxBytes: number,
-): Promise<Buffer<ArrayBuffer>> {
-  const collector = new ByteCollector(maxBytes)
-  const iterator = stream[Symbol.asyncIterator]()
-  for (;;) {
-    const next = await iterator.next()
-    if (next.done === true) return collector.bytes
-    if (collector.add(next.value)) continue
-    // Half of a cloned body waits for the other half, so nobody waits for this one.
-    iterator.return?.().catch(() => undefined)
-    return collector.bytes
-  }
-}

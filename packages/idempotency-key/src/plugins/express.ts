@@ -17,29 +17,28 @@ export type IdempotentHandler<Tx> = (
 /**
  * Returns the last handler of a route of Express 5: `app.post('/orders', authenticate, idempotent(idempotency, handler))`. What
  * comes before it in the route, or was mounted before, comes before the replay: mount authentication first. A parser may come
- * before or not: without one, the body is read here. The response is held until the transaction has committed.
+ * before or not: without one, the body is read here. The transaction commits when the handler has returned and has ended the response,
+ * and the response is held until then.
  *
  * @throws {InvalidOptionError} when `idempotency` is not the result of `createIdempotency`.
  */
 export function idempotent<Tx>(idempotency: Idempotency<Tx>, handler: IdempotentHandler<Tx>): RequestHandler {
   const runner = runnerOf('idempotent', idempotency)
-  const { methods, form } = runner.settings
   const handle = async (request: Request, response: Response): Promise<void> => {
     const taken = await nodeRequest(request, runner.settings)
-    // The response of a request without a key is not stored, and may have any length.
-    const held = new HeldResponse(response, methods.has(request.method) ? form.maxBytes : Infinity)
-    let isFirst = true
+    const held = new HeldResponse(response)
     const work = async (tx: unknown, about: RequestContext): Promise<HttpResponse> => {
-      if (!isFirst) held.reset()
-      isFirst = false
-      const running = (async () => handler(request, response, tx as Tx, about))()
-      return Promise.race([held.ended, running.then(() => held.ended)])
+      // The response of a request without a key is not stored, and may have any length.
+      const ended = held.begin(about.key === undefined ? Infinity : runner.settings.form.maxBytes)
+      // A handler may end its response, and go on with its work in the transaction.
+      await handler(request, response, tx as Tx, about)
+      return ended
     }
     try {
       const { kind, response: answer } = await runner.answer(taken, work)
       held.send(kind === 'handled' ? undefined : answer)
     } catch (error) {
-      held.release()
+      held.giveUp()
       throw error
     }
   }

@@ -1,92 +1,164 @@
-import type { FastifyReply } from 'fastify'
-import { isStream, isResponse } from './stream-like.ts'
-import type { Bridge } from './bridge.ts'
-import { collectBody, type ByteCollector } from './byte-collector.ts'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { propertyOf } from '@txbox/core/internal'
 import type { HttpResponse } from '../response/http-response.ts'
+import { AwaitedReply } from './awaited-reply.ts'
+import type { Bridge } from './bridge.ts'
+import { discard } from './collect-body.ts'
+import { collectSent, replaceHeaders, unwrapped } from './fastify-responses.ts'
+import { sentBody } from './fastify-request.ts'
+import { isStream } from './stream-like.ts'
 
-/** The state that the Fastify hooks of one request share. */
-export interface Course {
-  /** Absent if the bytes of the body were not read here. */
-  readonly body?: ByteCollector
-  bridge?: Bridge
-  /** The headers that were set before the handler. */
-  headers?: Readonly<Record<string, unknown>>
-  /** The handler has sent its response. */
-  isSending: boolean
+/** The course of one request, whose transaction is open while its handler runs and its response is made. */
+export class Course {
+  readonly #reply: FastifyReply
+  readonly #bridge: Bridge
+  readonly #headers: Readonly<Record<string, unknown>>
+  readonly #awaited: AwaitedReply
+  readonly #handler = Promise.withResolvers<void>()
+  #hasEnded = false
+  /** What the handler has thrown, or sent, after it had given its response. */
+  #late: { readonly error: unknown } | undefined
+  /** The handler, or an error handler after it, has given its response to `reply.send`. */
+  #isGiven = false
+  /** The framework makes a response of this error. */
+  #failure: { readonly error: unknown } | undefined
+  /** The response has come to the hook that commits. */
+  #isSending = false
   /** It is decided what is sent: later responses of the handler are not sent. */
-  isDecided: boolean
-}
+  #isDecided = false
 
-/** Lets errors that the handler sends roll back, and answers instead of a handler that takes too long. */
-export function watchSends(reply: FastifyReply, course: Course, bridge: Bridge): void {
-  const send = reply.send.bind(reply)
-  reply.send = (payload?: unknown) => {
-    if (course.isDecided && !course.isSending) return reply
-    if (payload instanceof Error) bridge.fail(payload)
-    return send(payload)
+  constructor(reply: FastifyReply, bridge: Bridge) {
+    this.#reply = reply
+    this.#bridge = bridge
+    this.#headers = { ...reply.getHeaders() }
+    this.#awaited = new AwaitedReply(reply)
+    this.#watchSends()
   }
-  void bridge.answered.then((answer) => {
-    if (answer === undefined || course.isSending) return
-    course.isDecided = true
-    replaceHeaders(reply, course.headers, answer)
-    send(answer.body)
-  })
-}
 
-/** Commits before the first byte is sent. @returns what is sent. */
-export async function sendThroughBridge(
-  course: Course | undefined,
-  reply: FastifyReply,
-  payload: unknown,
-  maxBytes: number,
-): Promise<unknown> {
-  const bridge = course?.bridge
-  if (course === undefined || bridge?.handled === undefined || course.isDecided) return payload
-  course.isSending = true
-  const isStored = bridge.handled.key !== undefined
-  const body = isStored && isStream(payload) ? await collectSent(bridge, payload, maxBytes) : payload
-  bridge.respond({
-    status: isResponse(payload) ? payload.status : reply.statusCode,
-    headers: headersOf(reply, payload),
-    body: isStream(body) ? '' : ((body ?? '') as Uint8Array),
-  })
-  const answer = await bridge.answered
-  course.isDecided = true
-  if (answer !== undefined) {
-    replaceHeaders(reply, course.headers, answer)
-    return answer.body
+  /** Runs the handler, and reports what it throws before the framework, or the user's error handler, makes a response of it. */
+  run(handler: () => unknown): unknown {
+    let returned: unknown
+    try {
+      returned = handler()
+    } catch (error) {
+      return this.#failed(error)
+    }
+    if (
+      returned === this.#reply ||
+      typeof (returned as PromiseLike<unknown> | undefined)?.then !== 'function'
+    ) {
+      this.#end()
+      return returned
+    }
+    return Promise.resolve(returned).then(
+      (value) => this.#returned(value),
+      (error: unknown) => this.#failed(error),
+    )
   }
-  if (isStored && isResponse(payload)) reply.code(payload.status).headers(headersOf(reply, payload))
-  return body
-}
 
-/** Reads a stream that the handler sends; `undefined` if the bridge has its answer before. */
-export async function collectSent(
-  bridge: Bridge,
-  payload: unknown,
-  maxBytes: number,
-): Promise<Buffer | undefined> {
-  const stream = isResponse(payload) ? (payload.body ?? []) : payload
-  const reading = collectBody(stream as AsyncIterable<Uint8Array>, maxBytes)
-  try {
-    return await Promise.race([reading, bridge.answered.then(() => undefined)])
-  } catch (error) {
-    bridge.fail(error)
-    await bridge.answered
-    throw error
+  /** Rolls back when the handler has ended, because the framework makes a response of an error. */
+  fail(error: unknown): void {
+    this.#failure ??= { error }
+    this.#isGiven = false
+    if (this.#hasEnded) this.#bridge.fail(error)
+    else this.#giveUpAt(error)
+  }
+
+  /** Commits before the first byte is sent. @returns what is sent. */
+  async commit(payload: unknown, maxBytes: number): Promise<unknown> {
+    if (this.#isDecided) return payload
+    this.#isSending = true
+    // A handler may send its response, and go on with its work in the transaction.
+    await Promise.race([this.#handler.promise, this.#bridge.answered])
+    if (this.#late !== undefined) {
+      discard(payload)
+      await this.#bridge.answered
+      this.#isDecided = true
+      throw this.#late.error
+    }
+    const given = unwrapped(this.#reply, payload)
+    const isStored = this.#bridge.handled?.key !== undefined
+    const body = isStored && isStream(given) ? await collectSent(this.#bridge, given, maxBytes) : given
+    this.#bridge.respond({
+      status: this.#reply.statusCode,
+      headers: this.#reply.getHeaders() as Record<string, string>,
+      body: isStream(body) ? '' : (body as Uint8Array),
+    })
+    const answer = await this.#bridge.answered
+    this.#isDecided = true
+    if (answer === undefined) return body
+    discard(body)
+    return this.#instead(answer)
+  }
+
+  #watchSends(): void {
+    const reply = this.#reply
+    const send = reply.send.bind(reply)
+    reply.send = (payload?: unknown) => {
+      if (this.#isDecided && !this.#isSending) return reply
+      // Fastify sends nothing, once more, for a handler that returns before its response is sent.
+      if (this.#isGiven && (payload === undefined || this.#failure === undefined)) {
+        if (payload instanceof Error) this.#failLate(payload)
+        return reply
+      }
+      if (!(payload instanceof Error)) this.#give()
+      return send(payload)
+    }
+    void this.#bridge.answered.then((answer) => {
+      if (answer === undefined || this.#isSending) return
+      this.#isDecided = true
+      this.#awaited.resolve()
+      send(this.#instead(answer))
+    })
+  }
+
+  #failLate(error: unknown): void {
+    if (this.#hasEnded) return
+    this.#late ??= { error }
+    this.#giveUpAt(error)
+  }
+
+  /** At the option `handlerTimeout` of Fastify, nobody waits for the handler any more. */
+  #giveUpAt(error: unknown): void {
+    if (propertyOf(error, 'code') === 'FST_ERR_HANDLER_TIMEOUT') this.#bridge.giveUp(error)
+  }
+
+  #give(): void {
+    this.#isGiven = true
+    this.#awaited.resolve()
+  }
+
+  #end(): void {
+    this.#hasEnded = true
+    this.#awaited.restore()
+    const failure = this.#failure ?? this.#late
+    if (failure !== undefined) this.#bridge.fail(failure.error)
+    this.#handler.resolve()
+  }
+
+  async #returned(value: unknown): Promise<unknown> {
+    this.#end()
+    if (this.#isGiven) return this.#awaited.sent
+    // Fastify would send nothing to a client that has hung up, and the transaction would wait for the response.
+    if (value === undefined && isGone(this.#reply.request)) this.#reply.send()
+    return value
+  }
+
+  #failed(error: unknown): unknown {
+    const isLate = this.#isGiven && !this.#isDecided
+    if (isLate) this.#failLate(error)
+    else this.#failure ??= { error }
+    this.#end()
+    if (!isLate) throw error
+    return this.#awaited.sent
+  }
+
+  #instead(answer: HttpResponse): unknown {
+    replaceHeaders(this.#reply, this.#headers, answer)
+    return sentBody(answer.body)
   }
 }
 
-function headersOf(reply: FastifyReply, payload: unknown): Record<string, string> {
-  const own = isResponse(payload) ? Object.fromEntries(payload.headers) : {}
-  return { ...(reply.getHeaders() as Record<string, string>), ...own }
-}
-
-/** Takes back the headers that the handler has set. */
-export function replaceHeaders(reply: FastifyReply, headers: Course['headers'], answer: HttpResponse): void {
-  for (const name of Object.keys(reply.getHeaders())) reply.removeHeader(name)
-  reply
-    .code(answer.status)
-    .headers({ ...headers } as Record<string, string>)
-    .headers({ ...(answer.headers as Record<string, string>) })
+function isGone({ raw, socket }: FastifyRequest): boolean {
+  return propertyOf(raw, 'aborted') === true || propertyOf(socket, 'destroyed') !== false
 }

@@ -1,12 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { pipeline, Transform, type Readable } from 'node:stream'
 import { InvalidOptionError } from '@txbox/core'
-import { openBridge, type Bridge } from './bridge.ts'
+import { openBridge } from './bridge.ts'
 import { ByteCollector } from './byte-collector.ts'
-import { sendThroughBridge, watchSends, type Course } from './fastify-course.ts'
-import { mediaType, type HttpRequest, type RequestContext } from '../request/http-request.ts'
+import { Course } from './fastify-course.ts'
+import { requestOf, sentBody } from './fastify-request.ts'
+import { mediaType, type RequestContext } from '../request/http-request.ts'
 import type { Idempotency } from '../handle/idempotency.ts'
-import { UNREAD } from '../request/request-fingerprint.ts'
 import type { RequestRunner } from '../handle/request-runner.ts'
 import { runnerOf } from '../handle/runner-of.ts'
 
@@ -34,21 +34,34 @@ declare module 'fastify' {
   }
 }
 
-type Courses = WeakMap<FastifyRequest, Course>
+/** What the hooks of one request share. */
+interface Shared {
+  /** Absent if the bytes of the body were not read here. */
+  readonly body?: ByteCollector
+  readonly course?: Course
+}
+
+type Requests = WeakMap<FastifyRequest, Shared>
 
 /**
- * A plug-in for Fastify 5: handles the requests of each route with `config: { idempotency: true }` once. Register it after all
- * plug-ins that let requests pass or refuse them, and before the routes. A request is answered from the store, or gets a
- * transaction, only after the hooks of its route have let it pass.
+ * A plug-in for Fastify 5: handles the requests of each route with `config: { idempotency: true }` once. A request is answered
+ * from the store, or gets a transaction, only after the hooks of its route have let it pass: register the plug-in after all
+ * plug-ins that let requests pass or refuse them, and before the routes. What is stored is the response before the `onSend` hooks
+ * that are added after the plug-in, and all of them see a replay, too: add hooks that change responses after the plug-in.
  *
- * @throws {InvalidOptionError} when the option `idempotency` is not the result of `createIdempotency`.
+ * A handler must send its response through the reply: with `reply.hijack()` or `reply.raw`, nothing is stored, and the transaction
+ * is rolled back at `timeoutMs`.
+ *
+ * @throws {InvalidOptionError} when the option `idempotency` is not the result of `createIdempotency`, or when the config
+ *   `idempotency` of a route is neither true nor false.
  */
 export async function fastifyIdempotency(
   app: FastifyInstance,
   options: { readonly idempotency: Idempotency<unknown> },
 ): Promise<void> {
   const runner = runnerOf('fastifyIdempotency', options.idempotency)
-  const courses: Courses = new WeakMap()
+  const { maxBytes } = runner.settings.form
+  const requests: Requests = new WeakMap()
   app.decorateRequest('idempotency', null as never)
   app.addHook('onRoute', (route) => {
     const given: unknown = route.config?.idempotency
@@ -58,7 +71,12 @@ export async function fastifyIdempotency(
         'fastifyIdempotency: the config idempotency of a route must be true or false.',
       )
     }
-    handleOnce(route, runner, courses)
+    handleOnce(route, runner, requests)
+  })
+  app.addHook('onError', async (request, _, error) => requests.get(request)?.course?.fail(error))
+  app.addHook('onSend', async (request, _, payload) => {
+    const course = requests.get(request)?.course
+    return course === undefined ? payload : course.commit(payload, maxBytes)
   })
 }
 
@@ -68,77 +86,39 @@ Object.assign(fastifyIdempotency, {
   [Symbol.for('fastify.display-name')]: '@txbox/idempotency-key',
 })
 
-function handleOnce(route: RouteOptions, runner: RequestRunner, courses: Courses): void {
-  const { methods, maxRequestBytes, form } = runner.settings
+function handleOnce(route: RouteOptions, runner: RequestRunner, requests: Requests): void {
+  const { methods, maxRequestBytes } = runner.settings
   const record = async (request: FastifyRequest, _: FastifyReply, payload: Readable): Promise<Readable> => {
     // A parser of multipart bodies reads the request itself.
     if (!methods.has(request.method) || mediaType(requestOf(request)).startsWith('multipart/')) return payload
     const body = new ByteCollector(maxRequestBytes)
-    courses.set(request, { body, isSending: false, isDecided: false })
+    requests.set(request, { body })
     return recorded(payload, body)
   }
   const begin = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
-    const course: Course = courses.get(request) ?? { isSending: false, isDecided: false }
-    courses.set(request, course)
-    const bridge = await openBridge(runner, requestOf(request, course.body))
-    course.bridge = bridge
-    course.headers = { ...reply.getHeaders() }
+    const bridge = await openBridge(runner, requestOf(request, requests.get(request)?.body?.bytes))
     if (bridge.handled !== undefined) {
       request.idempotency = bridge.handled
-      watchSends(reply, course, bridge)
+      requests.set(request, { course: new Course(reply, bridge) })
       return undefined
     }
-    course.isDecided = true
     const answer = await bridge.answered
     return reply
       .code(answer!.status)
       .headers({ ...(answer!.headers as Record<string, string>) })
-      .send(answer!.body?.length === 0 ? undefined : answer!.body)
+      .send(sentBody(answer!.body))
   }
-  const commit = (request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> =>
-    sendThroughBridge(courses.get(request), reply, payload, form.maxBytes)
   const { handler } = route
   Object.assign(route, {
     preParsing: [...listOf(route.preParsing), record],
     // Behind all other hooks of the route.
     preHandler: [...listOf(route.preHandler), begin],
-    // Before hooks that compress what is sent.
-    onSend: [
-      async (request: FastifyRequest, reply: FastifyReply, payload: unknown) =>
-        commit(request, reply, payload),
-      ...listOf(route.onSend),
-    ],
     handler(this: FastifyInstance, request: FastifyRequest, reply: FastifyReply) {
-      return failing(courses.get(request)?.bridge, () => handler.call(this, request, reply))
+      const run = (): unknown => handler.call(this, request, reply)
+      const course = requests.get(request)?.course
+      return course === undefined ? run() : course.run(run)
     },
   })
-}
-
-/** Reports what a handler throws before the framework, or the user's own error handler, makes a response of it. */
-function failing(bridge: Bridge | undefined, handler: () => unknown): unknown {
-  const failed = (error: unknown): never => {
-    bridge?.fail(error)
-    throw error
-  }
-  try {
-    const returned = handler()
-    return returned instanceof Promise ? returned.catch(failed) : returned
-  } catch (error) {
-    return failed(error)
-  }
-}
-
-function requestOf(request: FastifyRequest, body?: ByteCollector): HttpRequest {
-  const bytes = body?.bytes ?? new Uint8Array()
-  const isUnread = body === undefined && request.headers['content-type'] !== undefined
-  return {
-    method: request.method,
-    path: request.raw.url ?? request.url,
-    headers: request.headers,
-    body: bytes,
-    ...(request.body === undefined && !isUnread ? {} : { parsedBody: request.body ?? UNREAD }),
-    route: request.routeOptions.url,
-  }
 }
 
 /** A stream with the same bytes, which are also collected. */

@@ -15,7 +15,8 @@ export type IdempotentFetchHandler<Tx, Rest extends readonly unknown[] = []> = (
 /**
  * Returns a handler of fetch, for route handlers of Next.js, Bun, Deno and others:
  * `export const POST = idempotentFetch(idempotency, async (request, tx) => Response.json(…))`. The handler may read the body.
- * After a conflict in the database, the handler is called again with a copy of the request. The promise rejects only with what
+ * After a conflict in the database, the handler is called again with a copy of the request, unless the request has a body of which
+ * no copy was kept: of another method than `methods`, or over `maxRequestBytes` without a key. The promise rejects only with what
  * the handler throws.
  *
  * @throws {InvalidOptionError} when `idempotency` is not the result of `createIdempotency`.
@@ -35,13 +36,18 @@ export function idempotentFetch<Tx, Rest extends readonly unknown[] = []>(
       attempts += 1
       // The body of the request was read; another attempt needs its bytes.
       const given =
-        attempts > 1 && takesKey ? new Request(request.url, { ...copied(request), body }) : request
+        attempts === 1
+          ? request
+          : new Request(request.url, { ...copied(request), body: body.byteLength === 0 ? null : body })
       const response = await handler(given, tx as Tx, about, ...rest)
       // Without a key, the response is not stored: its body is sent as it comes.
       if (about.key === undefined) plain = response
-      return responseOfFetch(response, about.key === undefined ? undefined : form.maxBytes)
+      return responseOfFetch(response, about.key === undefined ? undefined : form.maxBytes, about.signal)
     }
-    const { kind, response } = await runner.answer(requestOfFetch(request, body), work)
+    // A body whose bytes are not all here can be read once.
+    const canRepeat = request.body === null || (takesKey && body.byteLength <= maxRequestBytes)
+    const taken = requestOfFetch(request, body)
+    const { kind, response } = await runner.answer(taken, work, { canRepeat })
     return kind === 'handled' && plain !== undefined ? plain : sentResponse(response)
   }
 }

@@ -1,5 +1,5 @@
 import type { OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import type { Bridge } from './bridge.ts'
+import { isDeepStrictEqual } from 'node:util'
 import { ByteCollector } from './byte-collector.ts'
 import type { HttpResponse } from '../response/http-response.ts'
 
@@ -9,23 +9,31 @@ const SILENCED = [...HELD, 'setHeader', 'setHeaders', 'appendHeader', 'removeHea
 
 type Method = (...args: unknown[]) => unknown
 
+/** What a handler has written up to the end of its response. */
+interface Written {
+  readonly status: number
+  readonly headers: OutgoingHttpHeaders
+  readonly body: Uint8Array
+}
+
 /**
  * A response of Node that keeps what is written to it, until it is decided what is sent. What was put around the response before,
- * such as a compression, gets only what is sent.
+ * such as a compression, gets only what is sent. What is written after the end is dropped.
  */
 export class HeldResponse {
   readonly #response: ServerResponse
-  readonly #maxBytes: number
   readonly #own: readonly (readonly [string, PropertyDescriptor | undefined])[]
-  readonly #headers: OutgoingHttpHeaders
-  #body: ByteCollector
+  readonly #before: Pick<Written, 'status' | 'headers'>
+  #body = new ByteCollector(Infinity)
   #ended = Promise.withResolvers<HttpResponse>()
+  #written: Written | undefined
+  /** What listens for the end of the sending, and was there before the handler. */
+  readonly #listeners: ReadonlySet<unknown>
 
-  constructor(response: ServerResponse, maxBytes: number) {
+  constructor(response: ServerResponse) {
     this.#response = response
-    this.#maxBytes = maxBytes
-    this.#headers = response.getHeaders()
-    this.#body = new ByteCollector(maxBytes)
+    this.#listeners = new Set(response.rawListeners('finish'))
+    this.#before = { status: response.statusCode, headers: { ...response.getHeaders() } }
     this.#own = HELD.map((name) => [name, Object.getOwnPropertyDescriptor(response, name)])
     this.#override({
       write: (chunk, encoding, done) => {
@@ -46,36 +54,35 @@ export class HeldResponse {
     })
   }
 
-  /** Resolves when the handler has ended the response. */
-  get ended(): Promise<HttpResponse> {
+  /**
+   * Forgets what was written, and begins to keep up to one byte more than `maxBytes`.
+   *
+   * @returns a promise that resolves when the response has ended.
+   */
+  begin(maxBytes: number): Promise<HttpResponse> {
+    this.#restore(this.#before)
+    this.#written = undefined
+    this.#body = new ByteCollector(maxBytes)
+    this.#ended = Promise.withResolvers<HttpResponse>()
     return this.#ended.promise
   }
 
-  /** Forgets what was written, before the handler is called again. */
-  reset(): void {
-    this.#body = new ByteCollector(this.#maxBytes)
-    this.#ended = Promise.withResolvers<HttpResponse>()
-    this.#resetHeaders()
+  /** Stops holding, and drops a response that has ended: what is written from now on is sent. */
+  giveUp(): void {
+    if (this.#written !== undefined) this.#restore(this.#before)
+    this.#release()
   }
 
-  /** Stops holding: what is written from now on is sent. */
-  release(): void {
-    for (const [name, descriptor] of this.#own) {
-      if (descriptor === undefined) Reflect.deleteProperty(this.#response, name)
-      else Object.defineProperty(this.#response, name, descriptor)
-    }
-  }
-
-  /** Sends what the handler has written, or another response. */
+  /** Sends what the handler has written up to the end of its response, or another response. */
   send(instead: HttpResponse | undefined): void {
     const response = this.#response
-    this.release()
+    this.#release()
     if (instead === undefined) {
-      response.end(this.#body.bytes)
+      if (this.#written !== undefined) this.#restore(this.#written)
+      response.end(this.#written?.body)
       return
     }
-    this.#resetHeaders()
-    response.statusCode = instead.status
+    this.#restore({ status: instead.status, headers: this.#before.headers })
     for (const [name, value] of Object.entries(instead.headers ?? {})) response.setHeader(name, value)
     response.end(instead.body)
     const silence = (): void =>
@@ -85,16 +92,25 @@ export class HeldResponse {
     else response.once('close', silence)
   }
 
+  #release(): void {
+    for (const [name, descriptor] of this.#own) {
+      if (descriptor === undefined) Reflect.deleteProperty(this.#response, name)
+      else Object.defineProperty(this.#response, name, descriptor)
+    }
+  }
+
   #override(methods: Readonly<Record<string, Method>>): void {
     for (const [name, value] of Object.entries(methods)) {
       Object.defineProperty(this.#response, name, { value, configurable: true, writable: true })
     }
   }
 
-  #resetHeaders(): void {
+  #restore({ status, headers }: Pick<Written, 'status' | 'headers'>): void {
+    this.#response.statusCode = status
+    // Names of headers keep their capitals.
+    if (isDeepStrictEqual({ ...this.#response.getHeaders() }, headers)) return
     for (const name of this.#response.getHeaderNames()) this.#response.removeHeader(name)
-    this.#setHeaders(this.#headers)
-    this.#response.statusCode = 200
+    this.#setHeaders(headers)
   }
 
   #setHeaders(headers: unknown): void {
@@ -109,30 +125,32 @@ export class HeldResponse {
   }
 
   #add(chunk: unknown, encoding: unknown, done: unknown): void {
-    if (typeof chunk === 'string') {
-      this.#body.add(Buffer.from(chunk, typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8'))
-    } else if (chunk instanceof Uint8Array) {
-      this.#body.add(chunk)
+    if (this.#written === undefined) {
+      if (typeof chunk === 'string') {
+        const of = typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8'
+        this.#body.add(Buffer.from(chunk, of))
+      } else if (chunk instanceof Uint8Array) {
+        this.#body.add(chunk)
+      }
     }
     const callback = [chunk, encoding, done].find((value) => typeof value === 'function')
     if (callback !== undefined) queueMicrotask(callback as () => void)
   }
 
   #end(): void {
+    if (this.#written !== undefined) return
     const { statusCode: status } = this.#response
-    const headers = this.#response.getHeaders() as Record<string, string>
-    this.#ended.resolve({ status, headers, body: this.#body.bytes })
+    this.#written = { status, headers: { ...this.#response.getHeaders() }, body: this.#body.bytes }
+    this.#ended.resolve(this.#written as HttpResponse)
+    process.nextTick(() => this.#finish())
   }
-}
 
-/** Holds the response of a framework that calls the handler, until the bridge has its answer. */
-export function holdResponse(response: ServerResponse, bridge: Bridge, maxBytes: number): void {
-  const isStored = bridge.handled?.key !== undefined
-  const held = new HeldResponse(response, isStored ? maxBytes : Infinity)
-  void held.ended.then((written) => bridge.respond(written))
-  void bridge.answered.then(async (answer) => {
-    // The framework makes a response of an error of the handler.
-    if (answer === undefined) await held.ended
-    held.send(answer)
-  })
+  /** A handler that waits until its response is sent, as `pipeline` does, would wait for a COMMIT that waits for the handler. */
+  #finish(): void {
+    for (const listener of this.#response.rawListeners('finish')) {
+      if (this.#listeners.has(listener)) continue
+      this.#response.off('finish', listener as () => void)
+      listener.call(this.#response)
+    }
+  }
 }

@@ -7,14 +7,16 @@ import { runnerOf } from '../handle/runner-of.ts'
 
 /** The variables that the handlers behind the middleware can get. */
 export interface IdempotencyVariables<Tx> {
-  /** Commits with the response. */
+  /** The transaction, which commits with the response. */
   tx: Tx
+  /** The key, the idempotency key for other systems, and the signal. */
   idempotency: RequestContext
 }
 
 /**
  * A middleware of Hono 4: `app.post('/orders', idempotent(idempotency), (c) => { c.get('tx') … })`. What is mounted before it comes
- * before the replay: mount authentication first. The response is held until the transaction has committed.
+ * before the replay: mount authentication first. The response is held until the transaction has committed. The handler is called
+ * once, so that a conflict in the database is a 503. The `native` of the request, for the option `tenant`, is the `Context`.
  *
  * @throws {InvalidOptionError} when `idempotency` is not the result of `createIdempotency`.
  */
@@ -33,9 +35,9 @@ export function idempotent<Tx>(
       // Hono has made a response of what a handler has thrown.
       if (c.error !== undefined) throw c.error
       isStored = about.key !== undefined
-      return responseOfFetch(c.res, isStored ? form.maxBytes : undefined)
+      return responseOfFetch(c.res, isStored ? form.maxBytes : undefined, about.signal)
     }
-    const request = requestOfFetch(c.req.raw, body, routeOf(c))
+    const request = { ...requestOfFetch(c.req.raw, body), route: routeOf(c), native: c }
     try {
       // A middleware can call the handlers behind it only once.
       const { kind, response } = await runner.answer(request, work, { canRepeat: false })

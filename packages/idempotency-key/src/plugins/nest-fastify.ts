@@ -1,58 +1,90 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Bridge } from './bridge.ts'
-import { collectSent, replaceHeaders } from './fastify-course.ts'
-import type { HttpRequest } from '../request/http-request.ts'
-import { UNREAD } from '../request/request-fingerprint.ts'
+import type { FastifyReply } from 'fastify'
+import { AwaitedReply } from './awaited-reply.ts'
+import type { Bridge, HeldHandler } from './bridge.ts'
+import { discard } from './collect-body.ts'
+import { sentBody } from './fastify-request.ts'
+import { collectSent, replaceHeaders, unwrapped } from './fastify-responses.ts'
 import { isStream } from './stream-like.ts'
 
-/** NestJS keeps the bytes of a body with the option `rawBody`. */
-export function requestOfReply(request: FastifyRequest & { readonly rawBody?: unknown }): HttpRequest {
-  const { method, originalUrl: path, headers, rawBody, body } = request
-  const taken = { method, path, headers, body: new Uint8Array(), route: request.routeOptions.url }
-  if (rawBody instanceof Uint8Array) return { ...taken, body: rawBody }
-  if (body instanceof Uint8Array) return { ...taken, body }
-  if (typeof body === 'string') return { ...taken, body: Buffer.from(body) }
-  if (body === undefined && headers['content-type'] === undefined) return taken
-  return { ...taken, parsedBody: body ?? UNREAD }
-}
-
-/** Holds what NestJS sends, until the bridge has its answer. */
-export function holdReply(reply: FastifyReply, bridge: Bridge, maxBytes: number): void {
+/** Holds what NestJS sends over Fastify, until the bridge has its answer. */
+export function holdReply(reply: FastifyReply, bridge: Bridge, maxBytes: number): HeldHandler {
   const send = reply.send.bind(reply)
   const headers = { ...reply.getHeaders() }
-  let isSending = false
-  const commit = async (payload: unknown): Promise<void> => {
+  const awaited = new AwaitedReply(reply)
+  const handler = Promise.withResolvers<void>()
+  let hasEnded = false
+  let hasFailed = false
+  /** The payload that is being sent, in a list of its own. */
+  let sending: readonly unknown[] | undefined
+  const commit = async (current: readonly [unknown]): Promise<void> => {
+    const body = serialized(reply, current[0])
+    // A handler may send its response by itself, and go on with its work in the transaction.
+    await Promise.race([handler.promise, bridge.answered])
+    if (sending !== current) {
+      discard(body)
+      return
+    }
     const isStored = bridge.handled?.key !== undefined
-    const body = serialized(reply, payload)
     const sent = isStored && isStream(body) ? await collectSent(bridge, body, maxBytes) : body
     bridge.respond({
       status: reply.statusCode,
       headers: reply.getHeaders() as Record<string, string>,
-      body: isStream(sent) ? '' : ((sent ?? '') as Uint8Array),
+      body: isStream(sent) ? '' : (sent as Uint8Array),
     })
     const answer = await bridge.answered
-    if (answer !== undefined) replaceHeaders(reply, headers, answer)
-    send(bodyOf(answer === undefined ? sent : answer.body))
+    if (answer === undefined) {
+      send(sentBody(sent))
+      return
+    }
+    discard(sent)
+    replaceHeaders(reply, headers, answer)
+    send(sentBody(answer.body))
   }
-  // NestJS and Fastify wait for what `send` returns.
+  /** What cannot be serialized or read rolls back, before the framework makes a response of the error. */
+  const failed = async (error: unknown): Promise<void> => {
+    await Promise.race([handler.promise, bridge.answered])
+    bridge.fail(error)
+    hasFailed = true
+    const answer = await bridge.answered
+    if (answer !== undefined) replaceHeaders(reply, headers, answer)
+    send(answer === undefined ? error : sentBody(answer.body))
+  }
+  // NestJS waits for what `send` returns.
   reply.send = ((payload?: unknown) => {
-    if (isSending) return reply
-    isSending = true
-    return commit(payload).then(
-      () => reply,
-      (error: unknown) => send(error),
-    )
+    // The error handler of Fastify sends its response, too.
+    if (hasFailed && payload !== undefined) return send(payload)
+    if (sending !== undefined) return reply
+    const current = [payload] as const
+    sending = current
+    awaited.resolve()
+    const committing = commit(current).catch(failed)
+    return hasEnded ? committing.then(() => reply) : reply
   }) as never
   void bridge.answered.then((answer) => {
-    if (answer === undefined || isSending) return
-    isSending = true
+    if (answer === undefined || sending !== undefined) return
+    sending = []
+    awaited.resolve()
     replaceHeaders(reply, headers, answer)
-    send(bodyOf(answer.body))
+    send(sentBody(answer.body))
   })
+  const end = (): void => {
+    hasEnded = true
+    awaited.restore()
+    handler.resolve()
+  }
+  return {
+    end,
+    fail() {
+      // What the handler has sent before it failed is not sent.
+      sending = undefined
+      end()
+    },
+  }
 }
 
 /** As Fastify does it: objects become JSON, and each kind of body has its media type. */
-function serialized(reply: FastifyReply, payload: unknown): unknown {
+function serialized(reply: FastifyReply, given: unknown): unknown {
+  const payload = unwrapped(reply, given)
   if (payload === undefined || payload === null || isStream(payload)) return payload
   const isBytes = payload instanceof Uint8Array
   const isText = typeof payload === 'string'
@@ -61,9 +93,4 @@ function serialized(reply: FastifyReply, payload: unknown): unknown {
     reply.header('content-type', isBytes ? 'application/octet-stream' : other)
   }
   return isBytes ? payload : Buffer.from(isText ? payload : (reply.serialize(payload) as string))
-}
-
-/** Fastify gives an empty buffer a media type, which the response did not have. */
-function bodyOf(body: unknown): unknown {
-  return body instanceof Uint8Array && body.byteLength === 0 ? undefined : body
 }

@@ -9,13 +9,14 @@ import {
   type ExecutionContext,
   type NestInterceptor,
 } from '@nestjs/common'
-import { EMPTY, catchError, throwError, type Observable } from 'rxjs'
+import { finalize, of, takeLast, tap, type Observable } from 'rxjs'
 import { InvalidOptionError } from '@txbox/core'
 import { propertyOf } from '@txbox/core/internal'
-import { openBridge, type BridgedRequest } from './bridge.ts'
+import { openBridge, type Bridge, type BridgedRequest, type HeldHandler } from './bridge.ts'
 import type { Idempotency } from '../handle/idempotency.ts'
-import { holdReply, requestOfReply } from './nest-fastify.ts'
-import { holdResponse } from './held-response.ts'
+import { requestOf } from './fastify-request.ts'
+import { holdResponse } from './nest-express.ts'
+import { holdReply } from './nest-fastify.ts'
 import { nodeRequest } from './node-request.ts'
 import { runnerOf } from '../handle/runner-of.ts'
 
@@ -39,21 +40,43 @@ class IdempotencyInterceptor implements NestInterceptor {
     ]
     const isFastify = typeof propertyOf(response, 'serialize') === 'function'
     const taken = isFastify
-      ? requestOfReply(request as never)
+      ? requestOf(request as never)
       : await nodeRequest(request as never, runner.settings)
     const bridge = await openBridge(runner, taken)
     const { maxBytes } = runner.settings.form
-    if (isFastify) holdReply(response as never, bridge, maxBytes)
-    else holdResponse(response as never, bridge, maxBytes)
-    // What NestJS sends of nothing is replaced by the answer.
-    if (bridge.handled === undefined) return EMPTY
-    Object.assign(request, { [BRIDGED]: bridge.handled })
-    const failed = (error: unknown): Observable<never> => {
-      bridge.fail(error)
-      return throwError(() => error)
+    const held = (isFastify ? holdReply : holdResponse)(response as never, bridge, maxBytes)
+    if (bridge.handled === undefined) {
+      held.end()
+      // What the other interceptors and NestJS make of nothing is replaced by the answer.
+      return of(undefined)
     }
-    return next.handle().pipe(catchError(failed))
+    Object.assign(request, { [BRIDGED]: bridge.handled })
+    return watched(next.handle(), bridge, held)
   }
+}
+
+/** Tells when the handler has ended, has failed, or is given up by an interceptor around this one. */
+function watched(handled: Observable<unknown>, bridge: Bridge, held: HeldHandler): Observable<unknown> {
+  let hasEnded = false
+  const complete = (): void => {
+    hasEnded = true
+    held.end()
+  }
+  const error = (failure: unknown): void => {
+    hasEnded = true
+    bridge.fail(failure)
+    held.fail()
+  }
+  return handled.pipe(
+    tap({ complete, error }),
+    // Who takes the first value and no more does not give up the handler: the value comes when the handler has ended.
+    takeLast(1),
+    finalize(() => {
+      if (hasEnded) return
+      bridge.giveUp(new Error('An interceptor has given up the handler. Its transaction is rolled back.'))
+      held.fail()
+    }),
+  )
 }
 
 Injectable()(IdempotencyInterceptor)
@@ -74,18 +97,27 @@ Module({})(IdempotencyModule)
 
 /**
  * Decorates a handler of a controller of NestJS 11 or 12, over Express or Fastify: each of its requests is handled once. The
- * guards come before; what a pipe refuses is not stored.
+ * guards come before; what a pipe refuses is not stored. The handler is called once, so that a conflict in the database is a 503.
+ * An interceptor around this one that gives up the handler rolls back, and aborts the handler's signal.
  */
 export function Idempotent(): MethodDecorator {
   return UseInterceptors(IdempotencyInterceptor)
 }
 
-/** A parameter of a handler with `@Idempotent()`: the transaction that commits with the response. */
+/**
+ * A parameter of a handler with `@Idempotent()`: the transaction that commits with the response.
+ *
+ * @throws {InvalidOptionError} at a request, when the handler has no `@Idempotent()`.
+ */
 export const IdempotentTx: () => ParameterDecorator = createParamDecorator(
   (_: unknown, context: ExecutionContext) => bridgedIn(context).tx,
 )
 
-/** A parameter of a handler with `@Idempotent()`: the key, the idempotency key for other systems, and the signal. */
+/**
+ * A parameter of a handler with `@Idempotent()`: the key, the idempotency key for other systems, and the signal.
+ *
+ * @throws {InvalidOptionError} at a request, when the handler has no `@Idempotent()`.
+ */
 export const IdempotentRequest: () => ParameterDecorator = createParamDecorator(
   (_: unknown, context: ExecutionContext) => bridgedIn(context),
 )

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { propertyOf } from '@txbox/core/internal'
 import { ByteCollector } from './byte-collector.ts'
-import { hasJsonBody, type HttpRequest } from '../request/http-request.ts'
+import { hasJsonBody, type HttpRequest, type TakenRequest } from '../request/http-request.ts'
 import { UNREAD } from '../request/request-fingerprint.ts'
 import type { RequestRunner } from '../handle/request-runner.ts'
 
@@ -10,18 +10,19 @@ type NodeRequest = IncomingMessage & { body?: unknown; rawBody?: unknown; origin
 
 /**
  * Takes the body of a request: the bytes, if they are there or if nobody has read them, else what a parser has made of them. A body
- * that is read here becomes `request.body`: the value of JSON, else the bytes.
+ * that is read here becomes `request.body`: the value of JSON, else the bytes. No handler may get a body that was cut at the limit.
  */
 export async function nodeRequest(
   request: NodeRequest,
   { methods, maxRequestBytes }: RequestRunner['settings'],
-): Promise<HttpRequest> {
+): Promise<TakenRequest> {
   const taken = {
     method: request.method ?? '',
     path: request.originalUrl ?? request.url ?? '',
     headers: request.headers,
     body: new Uint8Array(),
     route: routeOf(request),
+    native: request,
   }
   if (!methods.has(taken.method)) return taken
   const { body, rawBody } = request
@@ -30,11 +31,14 @@ export async function nodeRequest(
   }
   if (typeof body === 'string') return { ...taken, body: Buffer.from(body) }
   if (request.readableDidRead || request.readableEnded) {
-    return body === undefined && !hasBody(request) ? taken : { ...taken, parsedBody: body ?? UNREAD }
+    if (body === undefined && !hasBody(request)) return taken
+    // A parser makes null of the JSON text null.
+    return { ...taken, parsedBody: body === undefined ? UNREAD : body }
   }
   if (!hasBody(request)) return taken
-  const read = { ...taken, body: await bytesOf(request, maxRequestBytes) }
-  request.body = parsedOf(read)
+  const bytes = await bytesOf(request, maxRequestBytes)
+  const read = { ...taken, body: bytes, isTooLarge: bytes.byteLength > maxRequestBytes }
+  if (!read.isTooLarge) request.body = parsedOf(read)
   return read
 }
 

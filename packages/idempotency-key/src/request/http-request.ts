@@ -1,8 +1,10 @@
 /** A request as a framework has received it. */
 export interface HttpRequest {
+  /** In capitals, such as `POST`. */
   readonly method: string
   /** The path with its query, as the client sent it. */
   readonly path: string
+  /** Names may have any case. A list stands for several header lines. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>> | Headers
   /** The bytes of the body; empty if there is no body, or if a parser has consumed it and `parsedBody` is given. */
   readonly body: Uint8Array
@@ -10,6 +12,17 @@ export interface HttpRequest {
   readonly parsedBody?: unknown
   /** The pattern of the route, such as `/orders/:id`: warnings name it, and occur once for each route. @default the path */
   readonly route?: string | undefined
+  /**
+   * The framework's own request, for the options `tenant`, `key` and `fingerprint`: the `Request` of Express or fetch, the
+   * `FastifyRequest`, or the `Context` of Hono; for NestJS, the request of its platform. @default undefined
+   */
+  readonly native?: unknown
+}
+
+/** A request as a plug-in takes it. */
+export interface TakenRequest extends HttpRequest {
+  /** The handler would get a body that was cut: the request is refused with 413, with a key or without. */
+  readonly isTooLarge?: boolean
 }
 
 /** What a handler gets to know about its request. */
@@ -27,7 +40,7 @@ export interface RequestContext {
 
 /** Returns the lines of a header. `undefined` if the request does not have it. */
 export function headerLines({ headers }: HttpRequest, name: string): readonly string[] | undefined {
-  if (headers instanceof Headers) {
+  if (isFetchHeaders(headers)) {
     const value = headers.get(name)
     return value === null ? undefined : [value]
   }
@@ -38,6 +51,11 @@ export function headerLines({ headers }: HttpRequest, name: string): readonly st
     else lines.push(...value)
   }
   return lines.length === 0 ? undefined : lines
+}
+
+/** A library may bring its own `Headers`, which are no instance of the global ones. */
+function isFetchHeaders(headers: HttpRequest['headers']): headers is Headers {
+  return typeof headers['get' as never] === 'function'
 }
 
 /** Returns whether the body is JSON, by the media type of the request. */

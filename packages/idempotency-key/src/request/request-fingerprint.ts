@@ -4,6 +4,9 @@ import { canonicalJson } from '@txbox/core/internal'
 import { parseExactly } from './exact-json.ts'
 import { hasJsonBody, mediaType, type HttpRequest } from './http-request.ts'
 
+/** JSON of the client has no canonical form, because it is nested too deeply or has a lone surrogate. */
+export class IncomparableBodyError extends Error {}
+
 /** Stands for the parsed body of a request whose body was consumed, and is not known. */
 export const UNREAD: unique symbol = Symbol('unread')
 
@@ -14,7 +17,8 @@ const WHOLE_IN_A_PARSER = 'application/x-www-form-urlencoded'
  * Returns the SHA-256 of method, path with its query, and body. JSON is compared in its canonical form (RFC 8785), unless it
  * does not come back exactly from a parser: then, and for all other media types, the bytes are compared.
  *
- * @throws {InvalidMessageError} when there are no bytes, and the parsed body has no canonical form.
+ * @throws {InvalidMessageError} when there are no bytes, and the parsed body is not JSON, or may be only a part of the body.
+ * @throws {IncomparableBodyError} when there are no bytes, and the parsed body is JSON without a canonical form.
  */
 export function requestFingerprint(request: HttpRequest): Buffer {
   const [kind, body] = comparedBody(request)
@@ -39,10 +43,33 @@ function comparedBody(request: HttpRequest): ['json' | 'bytes', Uint8Array | str
           'idempotency key come before the parser, or pass the bytes.',
       )
     }
-    return ['json', canonicalJson(parsedBody)]
+    return ['json', canonicalValue(parsedBody)]
   }
   const canonical = hasJsonBody(request) ? canonicalBytes(body) : undefined
   return canonical === undefined ? ['bytes', body] : ['json', canonical]
+}
+
+function canonicalValue(value: unknown): string {
+  try {
+    return canonicalJson(value)
+  } catch (cause) {
+    // What is not JSON comes from a parser of the server.
+    if (!isJson(value)) throw cause
+    throw new IncomparableBodyError('The parsed body of the request has no canonical form.', { cause })
+  }
+}
+
+function isJson(value: unknown): boolean {
+  const found = new Set<unknown>([value])
+  // The iteration also reaches what is added meanwhile.
+  for (const one of found) {
+    if (one === null || one === undefined || typeof one === 'string' || typeof one === 'boolean') continue
+    if (typeof one === 'number' && Number.isFinite(one)) continue
+    const isObject = Object.prototype.toString.call(one) === '[object Object]'
+    if (!isObject && !Array.isArray(one)) return false
+    for (const inside of Object.values(one as object)) found.add(inside)
+  }
+  return true
 }
 
 function canonicalBytes(body: Uint8Array): string | undefined {

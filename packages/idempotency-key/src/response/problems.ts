@@ -60,6 +60,20 @@ export const UNAVAILABLE: Problem = {
     'The request was not completed, or its outcome is not known. Send it again with the same idempotency key: it takes effect once.',
 }
 
+export const UNAVAILABLE_WITHOUT_KEY: Problem = {
+  ...UNAVAILABLE,
+  detail:
+    'The request was not completed, or its outcome is not known. It has no idempotency key: if it is sent again, it may take ' +
+    'effect twice.',
+}
+
+export const UNAVAILABLE_UNDER_LEASE: Problem = {
+  status: 503,
+  title: 'The request could not be completed',
+  detail:
+    'The request was not completed, or its outcome is not known. Send it again with the same idempotency key: it may be handled again.',
+}
+
 export const FAILED: Problem = {
   status: 500,
   title: 'The request failed',
@@ -76,7 +90,7 @@ export function tooLarge(maxBytes: number): Problem {
   return {
     status: 413,
     title: 'The request is too large',
-    detail: `The body of a request with an idempotency key may have at most ${maxBytes} bytes.`,
+    detail: `The body of this request may have at most ${maxBytes} bytes.`,
   }
 }
 

@@ -40,17 +40,13 @@ export function mayBeReplayed(name: string): boolean {
   return !NEVER_REPLAYED.has(lower) && !lower.startsWith('proxy-')
 }
 
-/** The mark of a request that is handled under a lease: its response is not in the inbox. */
-export const LEASED = '{"leased":true}'
-
-/** @throws {InvalidMessageError} for a body that is too large. */
+/**
+ * Returns the text that is stored for a response.
+ *
+ * @throws {InvalidMessageError} when the option `seal` returns no bytes.
+ */
 export async function storedText(response: CheckedResponse, form: StoredForm): Promise<string> {
   const { status, headers, body } = response
-  if (body.byteLength > form.maxBytes) {
-    throw refused(
-      `its body has ${body.byteLength} bytes; at most ${form.maxBytes} are allowed (maxResponseBytes)`,
-    )
-  }
   const kept = Object.fromEntries(Object.entries(headers).filter(([name]) => form.replayed.has(name)))
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   const [b, e] = isUtf8(bytes) ? [bytes.toString(), 'utf8'] : [bytes.toString('base64'), 'base64']
@@ -71,7 +67,6 @@ export async function storedResponse(
   seal: Seal | undefined,
 ): Promise<HttpResponse> {
   if (text === undefined) throw unreadable('it is missing')
-  if (text === LEASED) throw unreadable('handleLeased has claimed its key; use one name for each of the two')
   const outer = parsed(text)
   const sealed = propertyOf(outer, 'x')
   const inner = typeof sealed === 'string' ? parsed(await opened(sealed, seal)) : outer
