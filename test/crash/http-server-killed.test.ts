@@ -73,13 +73,13 @@ const leasedSteps: Record<string, Step & { readonly calls: number; readonly stor
   'before the call': { point: 'before the effect', calls: 0, stored: false },
   'after the call': { point: 'after the effect', calls: 1, stored: false },
   'while the response is stored': {
-    statement: 'update[^]*dedup_leases',
+    statement: '\\bupdate\\s[^]*dedup_leases',
     phase: 'sent',
     calls: 1,
     stored: undefined,
   },
   'when the response is stored': {
-    statement: 'update[^]*dedup_leases',
+    statement: '\\bupdate\\s[^]*dedup_leases',
     phase: 'answered',
     calls: 1,
     stored: true,

@@ -75,7 +75,7 @@ onEachRoot(target, (kind: HandleKind) => {
       const dedup = await store({ through: between })
       const one = claim()
       const token = tokenOf(await dedup.begin(one))
-      between[cut](/update[^]*dedup_leases/i)
+      between[cut](/\bupdate\s[^]*dedup_leases/i)
       await expect(dedup.complete(token, { result: 'r' })).rejects.toBeInstanceOf(DedupStoreUnavailableError)
       expect(await dedup.complete(token, { result: 'r' })).toBe('completed')
       expect(await dedup.begin(one)).toMatchObject({ status: 'done', result: 'r' })

@@ -103,14 +103,14 @@ onEachRoot(target, (kind) => {
     const subject = new IdempotencyUnderTest(target, far)
     await subject.handleLeased(withKey('warm'))
     for (const cut of ['cutBefore', 'cutAfter'] as const) {
-      between[cut](/update[^]*dedup_leases/i)
-      const response = await subject.handleLeased(withKey(`complete ${cut}`))
+      between[cut](/\bupdate\s[^]*dedup_leases/i)
+      const response = await subject.handleLeased(withKey(`complete-${cut}`))
       expect([response.status, isReplayed(response)]).toEqual([201, false])
-      expect(isReplayed(await subject.handleLeased(withKey(`complete ${cut}`)))).toBe(true)
+      expect(isReplayed(await subject.handleLeased(withKey(`complete-${cut}`)))).toBe(true)
       between[cut](/insert[^]*dedup_leases/i)
-      expect((await subject.handleLeased(withKey(`begin ${cut}`))).status).toBe(503)
+      expect((await subject.handleLeased(withKey(`begin-${cut}`))).status).toBe(503)
       await until(
-        async () => (await subject.handleLeased(withKey(`begin ${cut}`))).status === 201,
+        async () => (await subject.handleLeased(withKey(`begin-${cut}`))).status === 201,
         () => 'the lease is released, and the next request runs',
       )
     }

@@ -130,7 +130,7 @@ export async function fillTables(target: Target, where: string, number: number):
   for (const [table, columns, values] of rows) {
     const name = tableIn(target, where, table)
     const list = columns.replace('KEY', postgres ? 'key' : '`key`')
-    const token = postgres ? 'pg_catalog.gen_random_uuid()' : 'unhex(md5(1))'
+    const token = postgres ? 'pg_catalog.gen_random_uuid()' : "x'00112233445566778899aabbccddeeff'"
     const now = postgres ? 'clock_timestamp()' : 'utc_timestamp(6)'
     await target.sql(
       `insert into ${name} (${list}) values (${values.replaceAll('NOW', now).replace('TOKEN', token)})`,
