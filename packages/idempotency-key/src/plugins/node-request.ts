@@ -54,7 +54,8 @@ function bytesOf(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   })
 }
 
-function hasBody({ headers }: IncomingMessage): boolean {
+/** Returns whether a request of HTTP/1 has a body. A body of HTTP/2 needs no header. */
+export function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 

@@ -67,7 +67,7 @@ function isJson(value: unknown): boolean {
     if (typeof one === 'number' && Number.isFinite(one)) continue
     const isObject = Object.prototype.toString.call(one) === '[object Object]'
     if (!isObject && !Array.isArray(one)) return false
-    for (const inside of Object.values(one as object)) found.add(inside)
+    for (const inside of Object.values(one)) found.add(inside)
   }
   return true
 }
