@@ -1,5 +1,6 @@
 export { createIdempotency } from './handle/create-idempotency.ts'
 export type { HttpRequest, RequestContext } from './request/http-request.ts'
+export type { LeaseOptions } from './handle/lease-option.ts'
 export type { HttpResponse } from './response/http-response.ts'
 export type {
   Idempotency,

@@ -1,7 +1,8 @@
 import type { ConnectedDatabase } from '@txbox/core'
-import { DEDUP_BOUNDS, OptionChecker, connectedPortsOf, loggerOption } from '@txbox/core/internal'
+import { OptionChecker, connectedPortsOf, loggerOption } from '@txbox/core/internal'
 import { idempotencySettings } from './idempotency-settings.ts'
 import type { Idempotency, IdempotencyOptions } from './idempotency.ts'
+import { leaseOption } from './lease-option.ts'
 import { requestLog } from './request-log.ts'
 import { RequestRunner } from './request-runner.ts'
 import { runnerKey } from './runner-of.ts'
@@ -49,9 +50,8 @@ export function createIdempotency<Tx>(
     [runnerKey]: runner,
     handle: async (request, work) => (await runner.answer(request, work as never)).response,
     async handleLeased(request, work, options = {}) {
-      const how = new OptionChecker('handleLeased', options).known('leaseMs')
-      const leaseMs = how.milliseconds('leaseMs', { ...DEDUP_BOUNDS.leaseMs, default: 30_000 })
-      return (await runner.answerLeased(request, work, leaseMs)).response
+      const leaseMs = leaseOption('handleLeased', options)
+      return (await runner.answer(request, (_, about) => work(about), { leaseMs })).response
     },
     on: (event, listener) => log.events.on(event, listener),
   }

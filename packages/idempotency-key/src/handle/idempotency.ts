@@ -1,6 +1,7 @@
 import type { Logger } from '@txbox/core'
 import type { HttpRequest, RequestContext } from '../request/http-request.ts'
 import type { HttpResponse } from '../response/http-response.ts'
+import type { LeaseOptions } from './lease-option.ts'
 import type { Seal } from '../response/seal.ts'
 
 export interface IdempotencyOptions {
@@ -127,14 +128,7 @@ export interface Idempotency<Tx> {
    *
    * Rejects only with what `work` throws, and with `InvalidOptionError` for wrong options.
    */
-  handleLeased(
-    request: HttpRequest,
-    work: LeasedWork,
-    options?: {
-      /** How long a crash keeps the next request from running, in milliseconds: 1 s to 1 h. @default 30_000 */
-      leaseMs?: number | undefined
-    },
-  ): Promise<HttpResponse>
+  handleLeased(request: HttpRequest, work: LeasedWork, options?: LeaseOptions): Promise<HttpResponse>
   /** Adds a listener. @returns a function that removes it. */
   on<E extends keyof IdempotencyEvents>(
     event: E,

@@ -23,6 +23,12 @@ const ANSWER_MS = 5000
 const STORE_ATTEMPTS = 3
 const STORE_PAUSE_MS = 200
 
+export interface HowLeased {
+  readonly leaseMs: number
+  /** Gives up the handler while it runs. */
+  readonly signal: AbortSignal | undefined
+}
+
 /** Runs handlers without a transaction, under a lease that commits before the handler. */
 export class LeasedRequests {
   readonly #ports: ConnectedPorts
@@ -37,16 +43,22 @@ export class LeasedRequests {
     this.#flights = flights
   }
 
-  /** Runs the handler of a request without a key: there is no lease, and nothing is stored. Rejects only with what it throws. */
-  plain(work: LeasedWork): Promise<Ending> {
-    return this.#inTime(async ({ signal }, call) => {
+  /** Runs the handler of a request without a key: there is no lease, and nothing is stored. Rejects like `keyed`. */
+  plain(work: LeasedWork, how: HowLeased): Promise<Ending> {
+    return this.#inTime(how.signal, async ({ signal }, call) => {
       const response = await responseOf(call, () => work({ signal }), { maxBytes: Infinity })
       return response.kind === 'kept' ? { kind: 'handled', response: response.response } : response
     })
   }
 
-  /** Runs the handler if the lease of the request is won. Rejects only with what the handler throws. */
-  async keyed(keyed: KeyedRequest, work: LeasedWork, leaseMs: number): Promise<Found | Ending> {
+  /**
+   * Runs the handler if the lease of the request is won. Rejects only with what the handler throws, and with the reason of the signal.
+   */
+  async keyed(
+    keyed: KeyedRequest,
+    work: LeasedWork,
+    { leaseMs, signal }: HowLeased,
+  ): Promise<Found | Ending> {
     const owner = { consumer: HTTP_CONSUMER, key: keyed.claimed.stored, token: randomUUID() }
     const heldSince = performance.now()
     try {
@@ -58,7 +70,7 @@ export class LeasedRequests {
       void this.#release(owner)
       return this.#failure(error)
     }
-    return this.#inTime(async (late, call) => {
+    return this.#inTime(signal, async (late, call) => {
       const lost = (cause?: unknown): void => late.abort(leaseLost(cause))
       const stop = keepLease({ leases: this.#leases, owner, leaseMs, heldSince, lost })
       // After `timeoutMs`, what is left to do has the rest of the lease.
@@ -154,15 +166,21 @@ export class LeasedRequests {
   }
 
   /** Aborts the signal of the handler at `timeoutMs`, and answers soon after it. */
-  async #inTime<T>(body: (late: AbortController, call: HandlerCall) => Promise<T>): Promise<T | Ending> {
+  async #inTime<T>(
+    signal: AbortSignal | undefined,
+    body: (late: AbortController, call: HandlerCall) => Promise<T>,
+  ): Promise<T | Ending> {
     const { timeoutMs, keep } = this.#settings
     const late = new AbortController()
     const timedOut = new RequestTimeoutError(
       `The handler of a request did not end within ${readableDuration(timeoutMs)} (timeoutMs). Nothing is stored.`,
     )
     const timer = setTimeout(() => late.abort(timedOut), timeoutMs)
+    signal?.addEventListener('abort', () => late.abort(signal.reason))
     const running = body(late, new HandlerCall(late.signal, keep)).finally(() => clearTimeout(timer))
-    return within(running, timeoutMs + GRACE_MS, () => unavailable(timedOut))
+    const ended = await within(running, timeoutMs + GRACE_MS, () => unavailable(timedOut))
+    signal?.throwIfAborted()
+    return ended
   }
 }
 

@@ -19,7 +19,7 @@ import {
   problemResponse,
   type Problem,
 } from '../response/problems.ts'
-import { LeasedRequests } from './leased-requests.ts'
+import { LeasedRequests, type HowLeased } from './leased-requests.ts'
 import { LEASED_MARK } from './mark-leased.ts'
 import type { RequestLog } from './request-log.ts'
 import { RequestTimeoutError } from './request-timeout-error.ts'
@@ -57,19 +57,31 @@ export class RequestRunner {
    * Answers a request by its handler, by a stored response, or by a problem. Rejects only with what `work` throws, and with the
    * reason of `how.signal`.
    *
-   * @param how `canRepeat: false` if `work` cannot be called a second time, after a conflict. `signal` gives up `work`.
+   * @param how `canRepeat: false` if `work` cannot be called a second time, after a conflict. `signal` gives up `work`. With
+   *   `leaseMs`, `work` gets no transaction.
    */
   async answer(
     request: TakenRequest,
     work: Work<unknown>,
-    { canRepeat = true, signal }: { readonly canRepeat?: boolean; readonly signal?: AbortSignal } = {},
+    {
+      canRepeat = true,
+      signal,
+      leaseMs,
+    }: {
+      readonly canRepeat?: boolean
+      readonly signal?: AbortSignal
+      readonly leaseMs?: number | undefined
+    } = {},
   ): Promise<Answer> {
     const found = identified(request, this.settings)
     if (found.kind === 'refused') return this.#problem(request, found.problem, found.error)
     const { timeoutMs, keep } = this.settings
     const how = { timeoutMs, keep, canRepeat, signal }
+    if (found.kind === 'keyed' && isUnscoped(request, this.settings)) this.#log.unscoped(request)
+    if (leaseMs !== undefined) {
+      return this.#underLease(request, found, (about) => work(undefined, about), { leaseMs, signal })
+    }
     if (found.kind === 'keyed') {
-      if (isUnscoped(request, this.settings)) this.#log.unscoped(request)
       return this.#keyed(request, found, (claim) =>
         inTransaction(this.#ports, how, (tx, session, call) => this.#claimed(tx, session, call, claim, work)),
       )
@@ -85,18 +97,20 @@ export class RequestRunner {
     return this.#ended(request, ended)
   }
 
-  /** Like `answer`, for a handler without a transaction. */
-  async answerLeased(request: TakenRequest, work: LeasedWork, leaseMs: number): Promise<Answer> {
-    const found = identified(request, this.settings)
-    if (found.kind === 'refused') return this.#problem(request, found.problem, found.error)
-    if (found.kind === 'plain') {
-      const ended = await this.#leased.plain(work)
-      return ended.kind === 'failed' && ended.problem === UNAVAILABLE_UNDER_LEASE
-        ? this.#problem(request, UNAVAILABLE_WITHOUT_KEY, ended.error)
-        : this.#ended(request, ended)
+  /** Answers a request whose handler runs without a transaction. */
+  async #underLease(
+    request: TakenRequest,
+    found: KeyedRequest | { readonly kind: 'plain' },
+    work: LeasedWork,
+    how: HowLeased,
+  ): Promise<Answer> {
+    if (found.kind === 'keyed') {
+      return this.#keyed(request, found, (keyed) => this.#leased.keyed(keyed, work, how))
     }
-    if (isUnscoped(request, this.settings)) this.#log.unscoped(request)
-    return this.#keyed(request, found, (keyed) => this.#leased.keyed(keyed, work, leaseMs))
+    const ended = await this.#leased.plain(work, how)
+    return ended.kind === 'failed' && ended.problem === UNAVAILABLE_UNDER_LEASE
+      ? this.#problem(request, UNAVAILABLE_WITHOUT_KEY, ended.error)
+      : this.#ended(request, ended)
   }
 
   /** Looks until the request is not in flight any more, for as long as it may wait. */
