@@ -192,7 +192,8 @@ test('H13 a stream that hangs, or is too large, is destroyed', async () => {
   expect((await send(`${url}/hangs`)).status).toBe(503)
   expect((await send(`${url}/endless`)).status).toBe(500)
   expect(streams.map(({ destroyed }) => destroyed)).toEqual([true, true])
-  expect([await shop.orders(), await shop.transactions()]).toEqual([0, 0])
+  expect(await shop.orders()).toBe(0)
+  await shop.idle()
 })
 
 test('H13 at the handlerTimeout of Fastify the handler is given up, and its transaction is rolled back at once', async () => {

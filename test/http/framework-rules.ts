@@ -171,6 +171,8 @@ export function frameworkRules(
     expect([late.status, late.headers.get('retry-after')]).toEqual([503, '1'])
     expect(late.headers.get('content-type')).toContain('application/problem+json')
     expect(late.headers.get('x-once')).toBe(null)
+    // Until the server has seen the end of the connection, the claim is in flight.
+    await shop.idle()
     gate.open()
     const next = await send(`${url}/hang`)
     expect([next.status, next.isReplayed, next.text]).toEqual([201, false, '{"order":2,"sku":"A1"}'])
