@@ -3,6 +3,7 @@ import type { ConnectedDatabase, TransactionHandle } from '@txbox/core'
 import { connectedPortsOf } from '@txbox/core/internal'
 import { createGarbageCollector } from '@txbox/gc'
 import { sqlDedup, type SqlDedup } from '@txbox/consumer'
+import { createIdempotency } from '@txbox/idempotency-key'
 import { createInbox } from '@txbox/inbox'
 import { createOutbox } from '@txbox/outbox'
 import { createQueue } from '@txbox/queue'
@@ -33,6 +34,10 @@ test('the file runs as it is, and runs again: with roles that cannot log in', as
   })
   for (let round = 1; round <= 2; round += 1) await users.run(named, (sql) => sql)
 })
+
+function fail(): never {
+  throw new Error('The stored response was not replayed.')
+}
 
 async function begin(dedup: SqlDedup, key: string): Promise<string> {
   const begun = await dedup.begin({ consumer: 'c', key })
@@ -98,6 +103,15 @@ describe('with the rights of docs/privileges and no others', () => {
     expect(await inspection.stuckKeys(5)).toMatchObject({ keys: [] })
     const findings = await inspection.diagnose({ longTransactionMs: 60_000 })
     expect(findings.filter(({ verdict }) => verdict === 'problem')).toEqual([])
+  })
+
+  test('a service handles requests under a lease', async () => {
+    const { handleLeased } = createIdempotency({ database: as('app'), name: 'leased' })
+    const request = { method: 'POST', path: '/', headers: { 'idempotency-key': 'k' }, body: new Uint8Array() }
+    const failing = handleLeased(request, () => Promise.reject(new Error('declined')))
+    await expect(failing).rejects.toThrow('declined')
+    const answers = [await handleLeased(request, () => ({ status: 201 })), await handleLeased(request, fail)]
+    expect(answers.map(({ status }) => status)).toEqual([201, 201])
   })
 
   test('a service sends with deduplication, and a collector removes the ids', async () => {
