@@ -106,11 +106,14 @@ describe('with the rights of docs/privileges and no others', () => {
   })
 
   test('a service handles requests under a lease', async () => {
-    const { handleLeased } = createIdempotency({ database: as('app'), name: 'leased' })
+    const idempotency = createIdempotency({ database: as('app'), name: 'leased' })
     const request = { method: 'POST', path: '/', headers: { 'idempotency-key': 'k' }, body: new Uint8Array() }
-    const failing = handleLeased(request, () => Promise.reject(new Error('declined')))
+    const failing = idempotency.handleLeased(request, () => Promise.reject(new Error('declined')))
     await expect(failing).rejects.toThrow('declined')
-    const answers = [await handleLeased(request, () => ({ status: 201 })), await handleLeased(request, fail)]
+    const answers = [
+      await idempotency.handleLeased(request, () => ({ status: 201 })),
+      await idempotency.handleLeased(request, fail),
+    ]
     expect(answers.map(({ status }) => status)).toEqual([201, 201])
   })
 

@@ -43,11 +43,7 @@ export function idempotentLeased<Tx>(
   return middleware(runner, leaseOption(where, options))
 }
 
-function middleware(
-  runner: RequestRunner,
-  leaseMs: number | undefined,
-  // oxlint-disable-next-line typescript/no-explicit-any -- the two middlewares above set other variables.
-): MiddlewareHandler<any> {
+function middleware(runner: RequestRunner, leaseMs: number | undefined): MiddlewareHandler {
   const { methods, maxRequestBytes, form } = runner.settings
   return async (c, next) => {
     const body = methods.has(c.req.method) ? await bytesOf(c, maxRequestBytes) : new Uint8Array()
