@@ -1,6 +1,6 @@
-// Checks that the programs of docs/webhooks.md run as pasted: starts each on a database of its own, sends recorded deliveries, and
-// checks the answers and the rows. The delivery of GitHub is a real one, of @octokit/webhooks-examples; that of Stripe was written from
-// the example of an event in Stripe's documentation. Both are signed with a secret of this check.
+// Checks that the programs of docs/webhooks.md run as pasted: starts each on a database of its own, sends deliveries, and
+// checks the answers and the rows. The body of GitHub is a real one, of @octokit/webhooks-examples, and its id that of GitHub's
+// documentation; the events of Stripe were written after the example in Stripe's documentation. All are signed with secrets of this check.
 import { createHmac } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { readFileSync, writeFileSync } from 'node:fs'

@@ -137,9 +137,8 @@ function replay(schema: string, pool: Pool): Promise<Served> {
 
 function expressBare(schema: string, pool: Pool): Promise<Served> {
   const app = express().use(express.json())
-  app.post('/orders', async (request, response) => {
-    await order(pool, schema, request.body)
-    response.status(201).type('application/json').send(ANSWER)
+  app.post('/orders', (request, response, next) => {
+    order(pool, schema, request.body).then(() => answer(response), next)
   })
   return serve(app)
 }
@@ -152,7 +151,7 @@ function expressPlugin(schema: string, pool: Pool): Promise<Served> {
     express.json(),
     idempotent(idempotency, async (request, response, tx) => {
       await order(tx, schema, request.body)
-      response.status(201).type('application/json').send(ANSWER)
+      answer(response)
     }),
   )
   return serve(app)
@@ -161,12 +160,15 @@ function expressPlugin(schema: string, pool: Pool): Promise<Served> {
 /** Remembers responses in the memory of its process, and nothing of them together with the order. */
 function expressIdempotencyMemory(schema: string, pool: Pool): Promise<Served> {
   const app = express().use(express.json(), expressIdempotency())
-  app.post('/orders', async (request, response) => {
+  app.post('/orders', (request, response, next) => {
     if (getSharedIdempotencyService().isHit(request)) return
-    await order(pool, schema, request.body)
-    response.status(201).type('application/json').send(ANSWER)
+    order(pool, schema, request.body).then(() => answer(response), next)
   })
   return serve(app)
+}
+
+function answer(response: express.Response): void {
+  response.status(201).type('application/json').send(ANSWER)
 }
 
 async function serveFastify(app: FastifyInstance): Promise<Served> {

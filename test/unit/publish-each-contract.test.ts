@@ -6,7 +6,7 @@ import { publishEach } from '@txbox/relay'
 import { publisherContract, type ArrivedMessage } from '@txbox/testing'
 
 // An HTTP endpoint, whose path determines whether it accepts the message.
-const cases = publisherContract({ ordering: 'none' }, async () => {
+const cases = publisherContract({ ordering: 'none', closes: false }, async () => {
   const got: ArrivedMessage[] = []
   const server = http.createServer((request, response) => {
     void buffer(request).then((payload) => {

@@ -150,6 +150,15 @@ test.for<[WebhookScheme, string]>([
   )
 })
 
+test('W2 the time that a header names is that of the message if it is in RFC 3339, and else that of the body', () => {
+  const time = (header: string) =>
+    read('standard', signed('standard', { headers: { 'txbox-time': header } })).time
+  expect(time('2026-11-03T20:26:11.000Z')).toBe('2026-11-03T20:26:11.000Z')
+  for (const odd of ['yesterday', '1793738400', '2026-13-03T20:26:11Z', '2026-11-03']) {
+    expect(time(odd)).toBe(EXPECTED.standard.time)
+  }
+})
+
 test('W2 Shopify: the event id alone without a topic, and else the id of the webhook', () => {
   const request = signed('shopify')
   const event = request.headers['x-shopify-event-id']
@@ -166,6 +175,24 @@ test('W2 GitHub sends JSON in a form, if the webhook is configured so', () => {
     action: 'opened',
     title: 'a + b & c',
   })
+})
+
+test('W1 the content type, which is not signed, does not turn a signed body into other content', () => {
+  const title = `a&payload=${encodeURIComponent('{"action":"deleted"}')}&b`
+  const body = JSON.stringify({ action: 'opened', title })
+  const form = { 'content-type': 'application/x-www-form-urlencoded' }
+  expect(read('github', signed('github', { body, headers: form })).payload).not.toHaveProperty('action')
+  for (const other of [` payload=${title}`, `b=1&payload=%7B%7D`, `Payload=%7B%7D`, '']) {
+    expect(read('github', signed('github', { body: other, headers: form })).payload).toBeInstanceOf(
+      Uint8Array,
+    )
+  }
+  // JSON is in UTF-8 (RFC 8259), whatever charset is named.
+  const cafe = JSON.stringify({ action: 'opened', title: 'Café 日本' })
+  for (const charset of ['utf-8', 'windows-1252', 'utf-16le', 'shift_jis']) {
+    const headers = { 'content-type': `application/json; charset=${charset}` }
+    expect(read('github', signed('github', { body: cafe, headers })).payload).toEqual(JSON.parse(cafe))
+  }
 })
 
 test('W2 thin events of Stripe have their time in RFC 3339', () => {

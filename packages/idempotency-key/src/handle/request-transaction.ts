@@ -37,10 +37,12 @@ export async function inTransaction<T>(
 ): Promise<T | Ending> {
   const late = new AbortController()
   const call = new HandlerCall(late.signal, keep)
-  const timedOut = new RequestTimeoutError(
-    `The handler of a request did not end within ${readableDuration(timeoutMs)} (timeoutMs). Its transaction is rolled back.`,
-  )
-  const timer = setTimeout(() => late.abort(timedOut), timeoutMs)
+  // Made when it is needed: the stack of an error costs as much as the fingerprint of a request.
+  const timedOut = (): RequestTimeoutError =>
+    new RequestTimeoutError(
+      `The handler of a request did not end within ${readableDuration(timeoutMs)} (timeoutMs). Its transaction is rolled back.`,
+    )
+  const timer = setTimeout(() => late.abort(timedOut()), timeoutMs)
   signal?.addEventListener('abort', () => late.abort(signal.reason))
   const conflicts = {
     isConflict: (error: unknown) => (canRepeat || !call.hasStarted) && ports.isConflict(error),
@@ -57,7 +59,7 @@ export async function inTransaction<T>(
       return endingOf(error, call, ports)
     })
     .finally(() => clearTimeout(timer))
-  return within(running, timeoutMs + GRACE_MS, () => unavailable(timedOut))
+  return within(running, timeoutMs + GRACE_MS, () => unavailable(timedOut()))
 }
 
 /** Returns what an error means for the client. @throws the handler's own error. */

@@ -15,10 +15,12 @@ export interface Draft {
   readonly rule: string
   readonly says: string
   readonly needs?: readonly PublisherOffer[]
+  /** Whether the rule says anything about a publisher with these options. @default always */
+  readonly appliesTo?: (options: PublisherContractOptions) => boolean
   readonly check: (subject: PublisherUnderTest, options: PublisherContractOptions) => Promise<void>
 }
 
-/** The case, which opens a subject of its own and closes it. */
+/** The case, which opens a subject of its own and closes all that it has, whatever fails. */
 export function caseOf(
   { rule, says, check }: Draft,
   options: PublisherContractOptions,
@@ -29,12 +31,23 @@ export function caseOf(
     name: `${rule} ${says}`,
     run: async () => {
       const subject = await open()
-      try {
-        await check(subject, options)
-      } finally {
-        await subject.publisher.close?.()
-        await subject.close?.()
+      const failures: unknown[] = []
+      const steps = [
+        () => check(subject, options),
+        () => subject.publisher.close?.(),
+        () => subject.refused?.publisher.close?.(),
+        () => subject.unresolved?.close?.(),
+        () => subject.close?.(),
+      ]
+      for (const step of steps) {
+        try {
+          await step()
+        } catch (error) {
+          failures.push(error)
+        }
       }
+      // The first one: an error of closing must not hide the rule that was broken before.
+      if (failures.length > 0) throw failures[0]
     },
   }
 }

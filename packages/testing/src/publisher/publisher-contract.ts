@@ -13,7 +13,8 @@ import { VERDICTS } from './verdict-cases.ts'
  * Returns the rules for every publisher as cases for any test runner, so that a relay loses nothing and keeps the order of each key:
  * `for (const each of publisherContract(options, open)) test(each.name, each.run)`. Cases assert with `node:assert`.
  *
- * @param open makes a publisher and the receiving side of its destination, once for each case.
+ * @param open makes a publisher and the receiving side of its destination, once for each case. The case closes all of them, also when it
+ *   fails.
  */
 export function publisherContract(
   options: PublisherContractOptions,
@@ -22,6 +23,7 @@ export function publisherContract(
   const offers = new Set(options.offers)
   const cases = [...RESULTS, ...FIELDS, ...ORDER, ...VERDICTS, ...AWAY, ...STOP]
     .filter(({ needs = [] }) => needs.every((need) => offers.has(need)))
+    .filter(({ appliesTo }) => appliesTo?.(options) ?? true)
     .map((draft) => caseOf(draft, options, open))
   const wrong = Object.entries(options.wrongOptions ?? {}).map(([name, make]) => ({
     rule: 'U1',

@@ -54,7 +54,7 @@ export interface PublisherUnderTest {
   readonly refused?: { readonly publisher: Publisher; readonly secret: string } | undefined
   /** Needed for `'unresolved'`: a publisher whose host has no address. */
   readonly unresolved?: Publisher | undefined
-  /** Called after the case, after the publisher was closed. */
+  /** Called after the case, after all publishers were closed. */
   close?(): Promise<void> | void
 }
 
@@ -70,14 +70,24 @@ export type PublisherOffer =
   | 'unresolved'
 
 export interface PublisherContractOptions {
-  /** The order that the publisher declares. */
+  /**
+   * The `ordering` that the publisher declares. With `'per-key'`, cases pass several messages of a key in one call, as the relay does; with
+   * `'none'`, they pass one of each key at most. A publisher that declares nothing has `'none'`.
+   */
   readonly ordering: 'none' | 'per-key'
   /** The optional members that `open` provides. Cases that need another one are left out. */
   readonly offers?: readonly PublisherOffer[]
   /** Names of headers arrive in lower case, as over HTTP. @default false */
   readonly lowerCaseHeaders?: boolean
-  /** How long the publisher waits for an answer, in milliseconds: a frozen broker makes a call throw a second later at most. */
+  /**
+   * How long the publisher waits for an answer, in milliseconds. A frozen broker makes a call throw a second later at most, and when
+   * connections are cut, no message is accepted for as long at most.
+   *
+   * @default 30_000
+   */
   readonly answerTimeoutMs?: number
+  /** Whether the publisher has `close`. `false` leaves out the case about closing. @default true */
+  readonly closes?: boolean
   /** Calls of the publisher's factory with wrong options. Each must throw an `InvalidOptionError`. */
   readonly wrongOptions?: Readonly<Record<string, () => unknown>>
   /** The seed of the random cases. @default 4711 */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import type { OutboxMessage, PublishResult, Publisher } from '@txbox/core'
+import type { OutboxMessage, PublishOptions, PublishResult, Publisher } from '@txbox/core'
 import { reasonOf } from '@txbox/core/internal'
 import type { ArrivedMessage } from './publisher-under-test.ts'
 
@@ -30,8 +30,46 @@ export async function publish(
   publisher: Publisher,
   messages: readonly OutboxMessage[],
   signal: AbortSignal = new AbortController().signal,
+  answered?: PublishOptions['answered'],
 ): Promise<readonly PublishResult[]> {
-  return await publisher.publish(messages, { signal })
+  return await publisher.publish(messages, { signal, ...(answered !== undefined && { answered }) })
+}
+
+/** Publishes the messages, and returns the results that are known, also those of a call that throws. */
+export async function answersOf(
+  publisher: Publisher,
+  messages: readonly OutboxMessage[],
+  signal: AbortSignal = new AbortController().signal,
+): Promise<ReadonlyMap<OutboxMessage, PublishResult>> {
+  const answers = new Map<OutboxMessage, PublishResult>()
+  const unknown: number[] = []
+  const answered = (index: number, result: PublishResult): void => {
+    const message = messages[index]
+    if (message === undefined) unknown.push(index)
+    // The first result of a message counts.
+    else if (!answers.has(message)) answers.set(message, result)
+  }
+  const results = await publish(publisher, messages, signal, answered).catch(() => [])
+  for (const [index, result] of results.entries()) answered(index, result)
+  assert.deepEqual(unknown, [], 'results of messages that were not in the call')
+  return answers
+}
+
+/** The messages that were accepted. */
+export function acceptedOf(answers: ReadonlyMap<OutboxMessage, PublishResult>): OutboxMessage[] {
+  return [...answers].filter(([, { status }]) => status === 'accepted').map(([message]) => message)
+}
+
+/** Asserts that these messages are among those that arrived. */
+export function haveArrived(
+  messages: readonly OutboxMessage[],
+  arrived: readonly { readonly id: string }[],
+): void {
+  const there = new Set(idsOf(arrived))
+  assert.deepEqual(
+    idsOf(messages).filter((id) => !there.has(id)),
+    [],
+  )
 }
 
 /** Each result as text: its status, and for a rejection whether another attempt is made. */

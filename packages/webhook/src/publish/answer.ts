@@ -1,14 +1,24 @@
 import { hours } from '@txbox/core'
 
-/** How much of an answer is read, for the text of the error. */
-export const ANSWER_BYTES = 4096
+/** How much of the body of an answer is read, for the text of the error, and for how long. */
+export const BODY_BYTES = 4096
+export const BODY_MS = 1000
 
-/** The answer of an endpoint. */
-export interface Answer {
+interface AnswerHead {
   readonly status: number
   readonly retryAfter: string | undefined
+}
+
+/** The answer of an endpoint. */
+export interface Answer extends AnswerHead {
   /** The beginning of the body; empty if the request was accepted. */
   readonly text: string
+}
+
+/** An answer whose body may still be in flight. */
+export interface ArrivingAnswer extends AnswerHead {
+  /** Reads the beginning of the body, for a second at most. Empty if the request was accepted. Never rejects. */
+  readonly text: () => Promise<string>
 }
 
 export const isAccepted = (status: number): boolean => status >= 200 && status < 300

@@ -3,6 +3,7 @@ import { oneLine, reasonOf, unlessAborted } from '@txbox/core/internal'
 import { isAccepted, isRetryable, retryAfterMs, type Answer } from './answer.ts'
 import { endpointUrl } from './endpoint-url.ts'
 import type { Outgoing, Send } from './send-by-http.ts'
+import { quotedAnswer } from './quoted-answer.ts'
 import { signatureHeaders, signingSecrets } from './signature.ts'
 import { RefusedAddress, allowedAddresses, type AllowUrl } from './target.ts'
 import { wireHeaders, type Headers } from './wire-headers.ts'
@@ -80,7 +81,7 @@ export async function attempt(
   }
 }
 
-/** Resolves the host and sends the request, within `timeoutMs`. */
+/** Resolves the host, sends the request, and waits for the status of the answer, within `timeoutMs`. */
 export async function request(
   outgoing: Outgoing,
   { allow, send, timeoutMs }: Pick<AttemptSettings, 'allow' | 'send' | 'timeoutMs'>,
@@ -91,7 +92,10 @@ export async function request(
   const either = AbortSignal.any([signal, timeout.signal])
   try {
     const addresses = await unlessAborted(allowedAddresses(outgoing.url, allow), either)
-    return await unlessAborted(send(outgoing, addresses, either), either)
+    const { status, retryAfter, text } = await unlessAborted(send(outgoing, addresses, either), either)
+    // The status is the answer: it is not given up for a body that comes late, or never.
+    clearTimeout(timer)
+    return { status, retryAfter, text: await text() }
   } catch (error) {
     signal.throwIfAborted()
     throw timeout.signal.aborted ? timeout.signal.reason : error
@@ -100,18 +104,20 @@ export async function request(
   }
 }
 
-/** The result of a message whose endpoint has answered. `secrets` never appear in its text. */
+/** The result of a message whose endpoint has answered. Its text shows neither the path of the URL nor credentials. */
 export function resultOf(
   message: OutboxMessage,
-  url: URL,
+  { url, headers }: Prepared,
   answer: Answer,
-  secrets: readonly string[],
+  settings: Pick<AttemptSettings, 'headers'>,
 ): PublishResult {
   const { status } = answer
   if (isAccepted(status)) return { status: 'accepted' }
-  const quoted = secrets.reduce((text, secret) => text.replaceAll(secret, '***'), answer.text)
+  const { authorization } = headers
+  const hidden = [...Object.values(settings.headers), ...(authorization === undefined ? [] : [authorization])]
+  const quoted = quotedAnswer(answer.text, url, hidden)
   const redirect = status >= 300 && status < 400 ? ', a redirect, which is not followed with a signature' : ''
-  const reason = `the endpoint answered ${status}${redirect}${quoted === '' ? '' : `: ${oneLine(quoted)}`}`
+  const reason = `the endpoint answered ${status}${redirect}${quoted === '' ? '' : `: ${quoted}`}`
   if (!isRetryable(status)) {
     return { status: 'rejected', retryable: false, error: new PermanentError(textOf(message, url, reason)) }
   }

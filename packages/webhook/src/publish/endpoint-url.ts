@@ -22,7 +22,8 @@ export function endpointUrl(text: string): EndpointUrl | undefined {
   return { url, credentials: { authorization: `Basic ${basic}` } }
 }
 
-function decoded(text: string): string | undefined {
+/** The text without its percent-encoding; `undefined` if it is not encoded correctly. */
+export function decoded(text: string): string | undefined {
   try {
     return decodeURIComponent(text)
   } catch {

@@ -1,6 +1,6 @@
 import { isCausedBy, propertyOf } from '@txbox/core/internal'
 import { PermanentError } from '@txbox/core'
-import { ANSWER_BYTES, isAccepted } from './answer.ts'
+import { BODY_BYTES, BODY_MS, isAccepted } from './answer.ts'
 import type { Send } from './send-by-http.ts'
 
 /** Reasons of `fetch` for refusing a URL, whatever is sent there. */
@@ -17,9 +17,11 @@ export function sendByFetch(fetch: typeof globalThis.fetch): Send {
       if (!isCausedBy(error, (at) => REFUSED_URL.has(propertyOf(at, 'message')))) throw error
       throw new PermanentError('fetch refuses the URL', { cause: error })
     })
+    // A fetch that does not look at the signal may answer when nobody waits any more.
+    if (signal.aborted) response.body?.cancel().catch(() => undefined)
     const status = response.type === 'opaqueredirect' ? 302 : response.status
     const retryAfter = response.headers.get('retry-after') ?? undefined
-    return { status, retryAfter, text: await beginningOf(response, isAccepted(status)) }
+    return { status, retryAfter, text: () => beginningOf(response, isAccepted(status)) }
   }
 }
 
@@ -27,8 +29,11 @@ async function beginningOf({ body }: Response, isIgnored: boolean): Promise<stri
   if (body === null) return ''
   const chunks: Uint8Array[] = []
   const reader = body.getReader()
+  // Ends a read that waits.
+  const cancel = (): void => void reader.cancel().catch(() => undefined)
+  const timer = setTimeout(cancel, BODY_MS)
   try {
-    for (let bytes = 0; !isIgnored && bytes < ANSWER_BYTES;) {
+    for (let bytes = 0; !isIgnored && bytes < BODY_BYTES;) {
       const { done, value } = await reader.read()
       if (done) break
       chunks.push(value as Uint8Array)
@@ -37,7 +42,8 @@ async function beginningOf({ body }: Response, isIgnored: boolean): Promise<stri
   } catch {
     // The status is known: a text that broke off adds nothing.
   }
+  clearTimeout(timer)
   // The answer may be endless.
-  reader.cancel().catch(() => undefined)
-  return Buffer.concat(chunks).subarray(0, ANSWER_BYTES).toString()
+  cancel()
+  return Buffer.concat(chunks).subarray(0, BODY_BYTES).toString()
 }

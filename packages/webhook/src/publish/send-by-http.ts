@@ -1,15 +1,13 @@
 import http, { type ClientRequest, type IncomingMessage } from 'node:http'
 import https from 'node:https'
 import type { LookupFunction } from 'node:net'
-import { ANSWER_BYTES, isAccepted, type Answer } from './answer.ts'
+import { BODY_BYTES, BODY_MS, isAccepted, type ArrivingAnswer } from './answer.ts'
+import { DrainedAnswers } from './drained-answers.ts'
 import type { Address } from './target.ts'
 import type { Headers } from './wire-headers.ts'
 
 /** Many servers close a connection that was idle for 5 s. */
 const IDLE_MS = 3000
-/** How much of the body of an accepted request is read, so that the connection can be used again, and for how long. */
-const DRAINED_BYTES = 65_536
-const DRAIN_MS = 5000
 
 export interface Outgoing {
   readonly method: 'POST' | 'HEAD'
@@ -19,7 +17,11 @@ export interface Outgoing {
 }
 
 /** Sends a request, to one of these addresses. Rejects if there is no answer, or when the signal is aborted. */
-export type Send = (outgoing: Outgoing, addresses: readonly Address[], signal: AbortSignal) => Promise<Answer>
+export type Send = (
+  outgoing: Outgoing,
+  addresses: readonly Address[],
+  signal: AbortSignal,
+) => Promise<ArrivingAnswer>
 
 /** A connection is reused for the same addresses only: DNS may have other ones for the host by now, which were refused. */
 const nameOf = (name: string, options: object): string => `${name}:${String(Reflect.get(options, 'pinned'))}`
@@ -38,6 +40,7 @@ class HttpsAgent extends https.Agent {
 /** Sends requests with the client of Node.js: it connects to the given addresses, follows no redirect, and retries nothing. */
 export function sendByHttp(): { send: Send; close: () => void } {
   const options = { keepAlive: true, timeout: IDLE_MS }
+  const drained = new DrainedAnswers()
   const agents = { 'http:': new HttpAgent(options), 'https:': new HttpsAgent(options) }
   return {
     send: async (outgoing, addresses, signal) => {
@@ -51,7 +54,7 @@ export function sendByHttp(): { send: Send; close: () => void } {
         ...{ pinned: addresses.map(({ address }) => address).join() },
       })
       const response = await answered(request, outgoing.body)
-      return await read(response)
+      return arriving(response, drained)
     },
     close: () => {
       for (const agent of Object.values(agents)) agent.destroy()
@@ -76,40 +79,27 @@ function answered(request: ClientRequest, body: Uint8Array | undefined): Promise
   })
 }
 
-async function read(response: IncomingMessage): Promise<Answer> {
+function arriving(response: IncomingMessage, drained: DrainedAnswers): ArrivingAnswer {
   const { statusCode: status = 0, headers } = response
   const retryAfter = headers['retry-after']
-  if (isAccepted(status)) {
-    drain(response)
-    return { status, retryAfter, text: '' }
-  }
-  return { status, retryAfter, text: await beginningOf(response) }
-}
-
-/** Reads the rest of an answer, so that its connection can be used again; an endless answer ends its connection. */
-function drain(response: IncomingMessage): void {
-  let bytes = 0
-  const end = (): void => void response.destroy()
-  const timer = setTimeout(end, DRAIN_MS).unref()
-  response.on('data', (chunk: Buffer) => {
-    bytes += chunk.byteLength
-    if (bytes > DRAINED_BYTES) end()
-  })
-  response.on('error', () => undefined)
-  response.on('close', () => clearTimeout(timer))
+  if (!isAccepted(status)) return { status, retryAfter, text: () => beginningOf(response) }
+  drained.drain(response)
+  return { status, retryAfter, text: () => Promise.resolve('') }
 }
 
 async function beginningOf(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
+  const timer = setTimeout(() => response.destroy(), BODY_MS)
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) {
       chunks.push(chunk)
       bytes += chunk.byteLength
-      if (bytes >= ANSWER_BYTES) break
+      if (bytes >= BODY_BYTES) break
     }
   } catch {
     // The status is known: a text that broke off adds nothing.
   }
-  return Buffer.concat(chunks).subarray(0, ANSWER_BYTES).toString()
+  clearTimeout(timer)
+  return Buffer.concat(chunks).subarray(0, BODY_BYTES).toString()
 }

@@ -1,10 +1,11 @@
 import { InvalidOptionError, type OutboxMessage } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
 import { validateHeaderName } from 'node:http'
+import { CONTENT_ENCODING } from '../schemes/http-headers.ts'
 import { endpointUrl } from './endpoint-url.ts'
 import { signingSecrets } from './signature.ts'
 import { isPublicHttps, type AllowUrl } from './target.ts'
-import { isHeaderValue, type Headers } from './wire-headers.ts'
+import { isHeaderValue, isReserved, type Headers } from './wire-headers.ts'
 
 /** An hour. */
 const LONGEST_TIMEOUT_MS = 3_600_000
@@ -21,18 +22,30 @@ export interface WebhookPublisherOptions {
   url?: string | undefined
   /**
    * The secret that signs, `whsec_` and the Base64 of 24 to 64 bytes; up to 10 of them while secrets are replaced, each with a signature
-   * of its own; or a function that returns the secrets of a message's receiver.
+   * of its own; or a function that returns the secrets of a message's receiver. `undefined` is refused, because it is a variable that was
+   * not set rather than the wish to send unsigned messages.
    *
-   * @default messages are not signed
+   * @default messages are not signed, if the option is left out
    */
-  secret?: string | readonly string[] | ((message: OutboxMessage) => string | readonly string[]) | undefined
+  secret?: string | readonly string[] | ((message: OutboxMessage) => string | readonly string[])
   /** Headers of all requests, such as `authorization`. A message with a header of one of these names is rejected permanently. */
   headers?: Readonly<Record<string, string>> | undefined
   /** The maximum number of requests at a time, 1 to 1000. @default 64 */
   concurrency?: number | undefined
-  /** The maximum number of requests to one host and port at a time, 1 to 1000. @default 8 */
+  /**
+   * The maximum number of requests to one host and port at a time, 1 to 1000. Without `url`, a message that waits for one of these
+   * places longer than `timeoutMs` is rejected without counting, and tried again.
+   *
+   * @default 8
+   */
   perHostConcurrency?: number | undefined
-  /** How long resolving the host, connecting and the answer may take together, 10 ms to an hour. @default 15_000 */
+  /**
+   * How long resolving the host, connecting, and waiting for the status of the answer may take together, 10 ms to an hour. The beginning of
+   * the body of a refusal, for the text of the error, may take a second more. Make it shorter than the relay's `publishTimeoutMs` (60 s by
+   * default), which aborts a call without any result for so long: its messages would be sent again without ever being rejected.
+   *
+   * @default 15_000
+   */
   timeoutMs?: number | undefined
   /**
    * Whether this URL may be called at this address. Called for each address to which the host of the URL resolves; only these addresses
@@ -72,7 +85,7 @@ export function webhookOptions(options: WebhookPublisherOptions): WebhookSetting
   const requests = { min: 1, max: 1000 }
   return {
     url: urlOf(check, options),
-    secretOf: secretOf(options.secret),
+    secretOf: secretOf(check, options),
     headers: headersOf(check, options),
     concurrency: check.integer('concurrency', { ...requests, default: 64 }),
     perHostConcurrency: check.integer('perHostConcurrency', { ...requests, default: 8 }),
@@ -95,8 +108,15 @@ function urlOf(check: OptionChecker, options: WebhookPublisherOptions): string |
   throw new InvalidOptionError(`${check.where}: the option 'url' must be a URL such as https://host/path.`)
 }
 
-function secretOf(secret: WebhookPublisherOptions['secret']): WebhookSettings['secretOf'] {
-  if ((secret ?? undefined) === undefined) return undefined
+function secretOf(check: OptionChecker, options: WebhookPublisherOptions): WebhookSettings['secretOf'] {
+  if (!('secret' in options)) return undefined
+  const secret: WebhookPublisherOptions['secret'] | null = options.secret
+  if (secret === undefined || secret === null) {
+    throw new InvalidOptionError(
+      `${check.where}: the option 'secret' is ${String(secret)}. An environment variable may not be set. Leave the option out to send ` +
+        'messages without a signature.',
+    )
+  }
   if (typeof secret === 'function') {
     return (message) => {
       const given: unknown = secret(message)
@@ -115,7 +135,7 @@ function headersOf(check: OptionChecker, { headers = {} }: WebhookPublisherOptio
   const lower = new Map<string, string>()
   for (const [name, value] of Object.entries(headers)) {
     const key = name.toLowerCase()
-    if (!isUsable(name, value) || lower.has(key)) {
+    if (!isUsable(key, value) || lower.has(key)) {
       throw new InvalidOptionError(
         `${check.where}: the option 'headers' has a header that cannot be sent, or that the publisher sets itself: ` +
           `'${/^[\w-]{1,100}$/.test(name) ? name : '…'}'.`,
@@ -126,6 +146,7 @@ function headersOf(check: OptionChecker, { headers = {} }: WebhookPublisherOptio
   return Object.fromEntries(lower)
 }
 
+/** @param name in lower case. */
 function isUsable(name: string, value: unknown): value is string {
   if (typeof value !== 'string' || !isHeaderValue(name, value)) return false
   try {
@@ -133,7 +154,6 @@ function isUsable(name: string, value: unknown): value is string {
   } catch {
     return false
   }
-  return !/^(webhook-|txbox-|host$|connection$|content-length$|content-type$|content-encoding$|transfer-encoding$|expect$|upgrade$|te$)/i.test(
-    name,
-  )
+  // A message may have its own encoding, and headers named `txbox-…` are those of the message.
+  return !isReserved(name) && name !== CONTENT_ENCODING && !name.startsWith('txbox-')
 }

@@ -25,8 +25,8 @@ const PROBE_MS = 5000
  *
  * On the wire: `webhook-id` = id, `webhook-timestamp` = the time of this attempt in seconds, `webhook-signature`; `content-type` and
  * `content-encoding` as in the message; the message's headers; type, ordering key, correlation id and time of creation as the headers
- * `txbox-type`, `txbox-key`, `txbox-correlation-id` and `txbox-time`. The body is the payload, byte for byte. Only id, time and body
- * are signed.
+ * `txbox-type`, `txbox-key`, `txbox-correlation-id` and `txbox-time` (RFC 3339). The body is the payload, byte for byte. Only the id, the
+ * time of the attempt and the body are signed, and not the content type, the fields named `txbox-…` and the other headers.
  *
  * - A message is accepted when the endpoint answers 2xx. Redirects are not followed.
  * - 410 and the answers that blame the request (400, 405, 406, 411, 413, 414, 415, 422, and all 4xx but those that follow) reject it
@@ -37,9 +37,12 @@ const PROBE_MS = 5000
  *   case, a value above U+00FF or with white space at an end.
  * - A host of which no address is allowed rejects the message, which can be tried again.
  * - Without `url`, a network error or a time-out is a rejection that counts. A host that failed five times in a row gets no message
- *   for 30 s, and its messages wait without counting.
+ *   for 30 s, and its messages wait without counting. So do messages that found no slot of their host (`perHostConcurrency`) within
+ *   `timeoutMs`, so that a slow host does not hold up the messages of others.
  * - With `url`, a network error, a time-out, 502, 503 and 504 throw if another message failed alike within 10 s, or if an unsigned HEAD
- *   request to the endpoint fails alike. Otherwise the message is at fault, and is rejected.
+ *   request to the endpoint fails alike. Otherwise the message is at fault, and is rejected. So that such messages cannot stop the relay,
+ *   ten of them a minute no longer throw after 60 s in which messages failed alike and HEAD was answered: they wait without counting until
+ *   another message is accepted, and count from then on.
  *
  * Calls may overlap. Of each ordering key, one message is in flight at a time.
  *
@@ -63,7 +66,9 @@ class WebhookPublisher implements Publisher {
     const client = fetch === undefined ? sendByHttp() : { send: sendByFetch(fetch), close: () => undefined }
     this.#settings = { ...settings, send: client.send }
     this.#disconnect = client.close
-    this.#slots = new HostSlots(concurrency, perHostConcurrency)
+    // All messages of one endpoint wait for the same host, so that none of them holds up another host.
+    const waitMs = settings.url === undefined ? settings.timeoutMs : Infinity
+    this.#slots = new HostSlots({ concurrency, perHost: perHostConcurrency, waitMs })
     this.#endpoint =
       settings.url === undefined
         ? undefined
@@ -128,7 +133,7 @@ class WebhookPublisher implements Publisher {
       return { status: 'rejected', retryable: false, error }
     }
     const { url } = to
-    return await this.#slots.run(url.host, signal, async () => {
+    const outcome = await this.#slots.run(url.host, signal, async (): Promise<PublishResult> => {
       if (this.#endpoint === undefined && !this.#hosts.admits(url.host)) {
         return {
           ...rejected(message, url, 'the host could not be reached five times in a row'),
@@ -144,12 +149,17 @@ class WebhookPublisher implements Publisher {
       }
       if (typeof answer.status === 'string') return answer
       const { status } = answer
+      const result = resultOf(message, to, answer, settings)
       if (this.#endpoint === undefined) this.#hosts.answered(url.host)
-      else if (isAccepted(status)) this.#endpoint.accepted()
-      else if (isAway(status) && (await this.#endpoint.isAway(message.id, signal)))
-        throw outage(url, `it answered ${status}`)
-      return resultOf(message, url, answer, this.#secretsOf(to.headers))
+      else if (isAway(status)) {
+        const away = outage(url, `it answered ${status}`)
+        return await this.#failedAt(this.#endpoint, message, result, away, signal)
+      } else this.#endpoint.answered(message.id, isAccepted(status))
+      return result
     })
+    if (outcome !== 'busy') return outcome
+    const busy = `its host was busy with other requests for ${settings.timeoutMs} ms`
+    return { ...rejected(message, url, busy), counted: false }
   }
 
   async #unanswered(
@@ -158,9 +168,26 @@ class WebhookPublisher implements Publisher {
     error: unknown,
     signal: AbortSignal,
   ): Promise<PublishResult> {
-    if (this.#endpoint === undefined) this.#hosts.failed(url.host)
-    else if (await this.#endpoint.isAway(message.id, signal)) throw outage(url, reasonOf(error), error)
-    return rejected(message, url, reasonOf(error), { cause: error })
+    const result = rejected(message, url, reasonOf(error), { cause: error })
+    if (this.#endpoint !== undefined) {
+      const away = outage(url, reasonOf(error), error)
+      return await this.#failedAt(this.#endpoint, message, result, away, signal)
+    }
+    this.#hosts.failed(url.host)
+    return result
+  }
+
+  /** The result of a message for which the one endpoint did not answer, or answered that it is away. @throws `away` in an outage. */
+  async #failedAt(
+    endpoint: OneEndpoint,
+    { id }: OutboxMessage,
+    result: PublishResult,
+    away: BrokerUnavailableError,
+    signal: AbortSignal,
+  ): Promise<PublishResult> {
+    const fault = await endpoint.failed(id, signal)
+    if (fault === 'away') throw away
+    return fault === 'undecided' && result.status === 'rejected' ? { ...result, counted: false } : result
   }
 
   /** @returns why the one endpoint is away; `undefined` if it is there, or if each message has an endpoint of its own. */
@@ -178,14 +205,6 @@ class WebhookPublisher implements Publisher {
       signal.throwIfAborted()
       return outage(url, reasonOf(error), error)
     }
-  }
-
-  /** What an endpoint may quote in its answer, and must not get into a log. */
-  #secretsOf(headers: Readonly<Record<string, string>>): string[] {
-    const { authorization } = headers
-    return [...Object.values(this.#settings.headers), ...(authorization === undefined ? [] : [authorization])]
-      .flatMap((value) => [value].concat(value.split(' ')))
-      .filter((value) => value.length >= 6)
   }
 }
 

@@ -10,7 +10,7 @@ const PAUSES_MS: readonly number[] = [
 ]
 
 /**
- * The retries that Standard Webhooks recommends: 10 attempts within three days, the first at once, the others after 5 s, 5 min,
+ * The retries that Standard Webhooks recommends: 10 attempts within 76 hours, the first at once, the others after 5 s, 5 min,
  * 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h. Pass it to the relay as the option `retry`.
  */
 export function webhookRetries(): RetryPolicy {

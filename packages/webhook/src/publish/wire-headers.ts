@@ -1,23 +1,10 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { PermanentError, type OutboxMessage } from '@txbox/core'
 import { oneLine } from '@txbox/core/internal'
+import { CONTENT_ENCODING, HTTP_HEADERS } from '../schemes/http-headers.ts'
 import { STANDARD_HEADERS, WIRE_HEADERS } from '../schemes/standard-scheme.ts'
 
-/** Headers that HTTP obeys, or that have a field of the message. A message that sets one of them would not arrive as it is. */
-const RESERVED: ReadonlySet<string> = new Set([
-  ...[
-    'host',
-    'connection',
-    'keep-alive',
-    'content-length',
-    'content-type',
-    'transfer-encoding',
-    'expect',
-    'upgrade',
-  ],
-  ...['te', 'trailer', 'proxy-connection', 'http2-settings'],
-  ...Object.values(WIRE_HEADERS),
-])
+const FIELDS: ReadonlySet<string> = new Set(Object.values(WIRE_HEADERS))
 
 export type Headers = Readonly<Record<string, string>>
 
@@ -43,7 +30,7 @@ export function wireHeaders(message: OutboxMessage, fixed: Headers): Headers {
   }
   const fields: readonly (readonly [string, string | undefined])[] = [
     ['content-type', contentType === '' ? undefined : contentType],
-    ['content-encoding', contentEncoding],
+    [CONTENT_ENCODING, contentEncoding],
     [WIRE_HEADERS.type, type],
     [WIRE_HEADERS.key, key],
     [WIRE_HEADERS.correlationId, correlationId],
@@ -52,12 +39,20 @@ export function wireHeaders(message: OutboxMessage, fixed: Headers): Headers {
   ]
   for (const [name, value] of fields) {
     if (value === undefined) continue
-    if (name === 'content-encoding' && headers.has(name))
+    if (name === CONTENT_ENCODING && headers.has(name))
       throw refusal(id, `it has a header '${name}' and a content encoding`)
     checkValue(id, name, value)
     headers.set(name, value)
   }
   return Object.fromEntries(headers)
+}
+
+/**
+ * Whether HTTP obeys a header, named in lower case, or a field of the message is sent as this header: a message that sets it would not
+ * arrive as it is.
+ */
+export function isReserved(name: string): boolean {
+  return HTTP_HEADERS.has(name) || FIELDS.has(name) || name.startsWith('webhook-')
 }
 
 function checkMessageHeader(
@@ -68,7 +63,7 @@ function checkMessageHeader(
 ): void {
   const lower = name.toLowerCase()
   const shown = oneLine(name)
-  if (RESERVED.has(lower) || lower.startsWith('webhook-')) {
+  if (isReserved(lower)) {
     throw refusal(
       id,
       `it has a header '${shown}', which HTTP or the publisher sets. Give the header another name`,

@@ -32,12 +32,14 @@ export interface WebhookMessage<P = unknown> extends InboxMessage<P> {
  *   Slack: `event_id`; Shopify: the topic and `X-Shopify-Event-Id`, joined by a colon, otherwise `X-Shopify-Webhook-Id`.
  * - `type`: the type of the event, as the provider names it; `time`: the time of the event, where the provider states one.
  * - `payload`: parsed, when the content type is JSON or missing; text, when it is `text/…`; the JSON of the field `payload` of a
- *   form; otherwise the bytes. `P` is not checked. `body` has the bytes.
+ *   form, if the form begins with this field; otherwise the bytes. `P` is not checked. `body` has the bytes.
  * - `headers`: those of the request, with names in lower case, without signatures, credentials, cookies, and the headers of HTTP
  *   itself, such as `host`. What `webhookPublisher` sends as `txbox-type`, `txbox-time` and `txbox-correlation-id` are fields of the
  *   message, and no headers.
  *
- * GitHub and Shopify do not sign their ids: who has a captured body can send it again under another id.
+ * GitHub and Shopify do not sign their ids: who has a captured body can send it again under another id. No scheme signs the content
+ * type and what else comes from headers: `headers`, the type of GitHub and Shopify, Shopify's time, and what `webhookPublisher` sends
+ * as type, time and correlation id.
  *
  * @throws {InvalidSignatureError} when the signature is missing, malformed, made with none of the secrets, or out of the tolerance:
  *   answer 401.

@@ -2,7 +2,7 @@ import { base64Signature, checkHmac, malformed } from './hmac.ts'
 import { withoutId, type Scheme } from './scheme.ts'
 import { signedTime } from './signed-time.ts'
 import { standardSecret } from './standard-secret.ts'
-import { textMember, timeMember } from './payload-members.ts'
+import { rfc3339, textMember, timeMember } from './payload-members.ts'
 import { headerOf, signedHeader } from './webhook-request.ts'
 
 export const STANDARD_HEADERS = {
@@ -50,7 +50,7 @@ export const standardScheme: Scheme = {
     return {
       id: headerOf(request, STANDARD_HEADERS.id),
       type: headerOf(request, WIRE_HEADERS.type) ?? textMember(payload, 'type'),
-      time: headerOf(request, WIRE_HEADERS.time) ?? timeMember(payload, 'timestamp'),
+      time: rfc3339(headerOf(request, WIRE_HEADERS.time)) ?? timeMember(payload, 'timestamp'),
       correlationId: headerOf(request, WIRE_HEADERS.correlationId),
     }
   },
