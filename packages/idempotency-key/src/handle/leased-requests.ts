@@ -172,13 +172,14 @@ export class LeasedRequests {
   ): Promise<T | Ending> {
     const { timeoutMs, keep } = this.#settings
     const late = new AbortController()
-    const timedOut = new RequestTimeoutError(
-      `The handler of a request did not end within ${readableDuration(timeoutMs)} (timeoutMs). Nothing is stored.`,
-    )
-    const timer = setTimeout(() => late.abort(timedOut), timeoutMs)
+    const timedOut = (): RequestTimeoutError =>
+      new RequestTimeoutError(
+        `The handler of a request did not end within ${readableDuration(timeoutMs)} (timeoutMs). Nothing is stored.`,
+      )
+    const timer = setTimeout(() => late.abort(timedOut()), timeoutMs)
     signal?.addEventListener('abort', () => late.abort(signal.reason))
     const running = body(late, new HandlerCall(late.signal, keep)).finally(() => clearTimeout(timer))
-    const ended = await within(running, timeoutMs + GRACE_MS, () => unavailable(timedOut))
+    const ended = await within(running, timeoutMs + GRACE_MS, () => unavailable(late.signal.reason))
     signal?.throwIfAborted()
     return ended
   }
