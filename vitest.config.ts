@@ -205,6 +205,16 @@ const projects: TestProjectInlineConfiguration[] = [
   onServers('library-nestjs-11-postgres', ['postgres'], { include: ['test/libraries/nestjs-11/*.test.ts'] }),
   onServers('http', ['postgres'], { include: ['test/http/**/*.test.ts'] }),
   onServers('rabbitmq', ['postgres', 'rabbitmq'], { include: ['test/rabbitmq/**/*.test.ts'] }),
+  onServers('kafka', ['postgres', 'kafka'], {
+    include: ['test/kafka/*.test.ts'],
+    provide: { optional: true },
+  }),
+  onServers('kafka-broker', ['postgres', 'kafka-program'], {
+    include: ['test/kafka/broker/*.test.ts'],
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    provide: { optional: true },
+  }),
   onServers('pgbouncer', ['postgres', 'pgbouncer-program'], { include: ['test/pgbouncer/**/*.test.ts'] }),
   { extends: true, test: { name: 'webhook', include: ['test/webhook/**/*.test.ts'] } },
   onServers('library-webhooks-postgres', ['postgres'], { include: ['test/libraries/webhooks/*.test.ts'] }),

@@ -30,6 +30,7 @@ const MAY_IMPORT = {
   postgres: ['node:', ...CORE, ...SQL],
   mysql: ['node:', ...CORE, ...SQL],
   rabbitmq: ['node:', ...CORE, 'amqplib'],
+  kafka: ['node:', ...CORE, '@platformatic/kafka'],
   redis: ['node:', ...CORE],
   'idempotency-key': [
     'node:',

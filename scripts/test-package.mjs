@@ -18,10 +18,11 @@ const SUITES = {
   postgres: { projects: ['postgres-only'], files: ['test/contract-postgres/'] },
   mysql: { projects: ['mysql-only'], files: ['test/contract-mysql/'] },
   rabbitmq: { projects: ['rabbitmq'], files: ['test/rabbitmq/'] },
+  kafka: { projects: ['kafka'], files: ['test/kafka/'] },
   'idempotency-key': { projects: ['postgres', 'http'], files: ['test/contract/http/', 'test/http/'] },
   redis: { projects: ['redis'], files: ['test/redis/'] },
   webhook: { projects: ['webhook'], files: ['test/webhook/'] },
-  testing: { projects: ['webhook', 'rabbitmq'], files: ['publisher-contract'] },
+  testing: { projects: ['webhook', 'rabbitmq', 'kafka'], files: ['publisher-contract'] },
   cli: { projects: ['cli'], files: ['test/cli/'] },
   command: { projects: ['cli'], files: ['test/cli/'] },
 }

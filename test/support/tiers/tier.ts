@@ -22,6 +22,7 @@ const ONLY_IN_ALL: readonly string[] = [
   'debezium-postgres',
   'debezium-mysql',
   'debezium-mariadb',
+  'kafka-broker',
   'upgrade-postgres',
   'upgrade-mysql',
   'upgrade-mariadb',

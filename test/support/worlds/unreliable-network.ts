@@ -8,6 +8,7 @@ interface Link {
 /** A network between a client and the database that can be cut, stay away for a time, or swallow everything. */
 export class UnreliableNetwork {
   readonly #target: { readonly host: string; readonly port: number }
+  readonly #fromServer: (bytes: Buffer) => Buffer
   readonly #links = new Set<Link>()
   #listener: net.Server | undefined
   #port = 0
@@ -15,12 +16,20 @@ export class UnreliableNetwork {
   /** The number of requests that still pass, and the action at the next one. */
   #limit: { left: number; readonly reached: () => void } | undefined
 
-  private constructor(target: { readonly host: string; readonly port: number }) {
+  private constructor(
+    target: { readonly host: string; readonly port: number },
+    fromServer: (bytes: Buffer) => Buffer,
+  ) {
     this.#target = target
+    this.#fromServer = fromServer
   }
 
-  static async to(target: { host: string; port: number }): Promise<UnreliableNetwork> {
-    const network = new UnreliableNetwork(target)
+  /** @param fromServer changes what the server sends. */
+  static async to(
+    target: { host: string; port: number },
+    fromServer: (bytes: Buffer) => Buffer = (bytes) => bytes,
+  ): Promise<UnreliableNetwork> {
+    const network = new UnreliableNetwork(target, fromServer)
     await network.up()
     return network
   }
@@ -128,7 +137,7 @@ export class UnreliableNetwork {
       if (this.#limit !== undefined) this.#limit.left -= 1
       server.write(bytes)
     })
-    server.on('data', (bytes) => client.write(bytes))
+    server.on('data', (bytes) => client.write(this.#fromServer(bytes)))
     if (this.#frozen) pauseBoth(link)
   }
 }

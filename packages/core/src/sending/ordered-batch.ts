@@ -45,6 +45,12 @@ export class OrderedBatch {
     )
   }
 
+  /** The place of the next message of the same key; `undefined` if there is none. */
+  after(index: number): number | undefined {
+    const next = this.#next[index]!
+    return next === NO_MESSAGE ? undefined : next
+  }
+
   /**
    * Records the result of a message. A rejection skips the later messages of its key.
    *

@@ -1,5 +1,5 @@
 import { BrokerUnavailableError } from '@txbox/core'
-import { within } from '@txbox/core/internal'
+import { within, type Connection } from '@txbox/core/internal'
 import type { ChannelModel, ConfirmChannel } from 'amqplib'
 import { ConfirmingChannel } from './confirming-channel.ts'
 import { connectBroker, type ConnectSettings } from '../connection/connect-broker.ts'
@@ -24,7 +24,7 @@ export interface ConnectionSettings extends ConnectSettings {
 }
 
 /** A connection with the channel that all calls share. It never reconnects: after a failure, another one is opened. */
-export class BrokerConnection {
+export class BrokerConnection implements Connection {
   readonly #model: ChannelModel
   readonly #settings: ConnectionSettings
   /** Aborted to destroy the socket, so that no buffered message is sent later. */
@@ -63,8 +63,9 @@ export class BrokerConnection {
     })
   }
 
-  get failed(): boolean {
-    return this.#failure !== undefined || this.channel.failure !== undefined
+  /** Why the connection, or the channel that all calls share, can no longer be used. */
+  get failure(): BrokerUnavailableError | undefined {
+    return this.#failure ?? this.channel.failure
   }
 
   /** The channel that all calls share. */
@@ -93,7 +94,7 @@ export class BrokerConnection {
 
   /** Whether the broker answers at all. */
   async answers(limitMs: number): Promise<boolean> {
-    if (this.failed || this.#blocked !== undefined) return false
+    if (this.failure !== undefined || this.#blocked !== undefined) return false
     const probe = this.#model.createChannel().then((channel) => channel.close())
     const answered = probe.then(
       () => true,

@@ -48,7 +48,7 @@ export async function publishOneByOne(
       if ((await call.run(signal)) === 'timed-out') return call
     } catch (error) {
       const objection = objectionOf(channel)
-      if (objection === undefined || connection.failed || signal.aborted) throw error
+      if (objection === undefined || connection.failure !== undefined || signal.aborted) throw error
       settle(index, rejection(message, objection, channel.refusal?.reason ?? ''))
       channel = await connection.openChannel()
     }

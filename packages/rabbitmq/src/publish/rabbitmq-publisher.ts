@@ -6,15 +6,14 @@ import {
   type PublishResult,
   type Publisher,
 } from '@txbox/core'
-import { OptionChecker, unlessAborted, OrderedBatch } from '@txbox/core/internal'
+import { OptionChecker, OrderedBatch, SharedConnection, tlsOption, unlessAborted } from '@txbox/core/internal'
 import { brokerAddress, type BrokerAddress } from '../connection/broker-address.ts'
-import type { BrokerConnection } from './broker-connection.ts'
+import { BrokerConnection, type ConnectionSettings } from './broker-connection.ts'
 import { PublishCall, type CallSettings } from './publish-call.ts'
 import { mayBlameOneMessage, publishOneByOne } from './publish-one-by-one.ts'
 import { RoutedKeys } from './routed-keys.ts'
-import { SharedConnection } from './shared-connection.ts'
 import { StuckKeys } from './stuck-keys.ts'
-import { tlsSettings, type RabbitmqTlsOptions } from '../connection/tls-settings.ts'
+import type { RabbitmqTlsOptions } from '../connection/tls-settings.ts'
 
 /** An hour. */
 const LONGEST_TIMEOUT_MS = 3_600_000
@@ -121,9 +120,9 @@ export function rabbitmqPublisher(options: RabbitmqPublisherOptions): Publisher 
   const timeout = { min: 10, max: LONGEST_TIMEOUT_MS }
   return new RabbitmqPublisher(
     address,
-    new SharedConnection({
+    sharedConnection({
       address,
-      tls: tlsSettings(check, options.tls),
+      tls: tlsOption(check, options.tls),
       exchange,
       assertedType: asserted ? exchangeType : undefined,
       connectTimeoutMs: check.milliseconds('connectTimeoutMs', { ...timeout, default: 10_000 }),
@@ -142,6 +141,15 @@ export function rabbitmqPublisher(options: RabbitmqPublisherOptions): Publisher 
   )
 }
 
+function sharedConnection(settings: ConnectionSettings): SharedConnection<BrokerConnection> {
+  const closedError = (): BrokerUnavailableError =>
+    new BrokerUnavailableError(
+      `The publisher for RabbitMQ at ${settings.address.name} is closed. It is unknown whether messages in flight were published. ` +
+        'Create a new publisher.',
+    )
+  return new SharedConnection((lifetime) => BrokerConnection.open(settings, lifetime), closedError)
+}
+
 function exchangeOf(check: OptionChecker, options: RabbitmqPublisherOptions): string {
   if (options.exchange === '') return ''
   const exchange = check.text('exchange', { max: 255, default: 'txbox' })
@@ -156,10 +164,14 @@ function exchangeOf(check: OptionChecker, options: RabbitmqPublisherOptions): st
 class RabbitmqPublisher implements Publisher {
   readonly ordering = 'per-key'
   readonly #address: BrokerAddress
-  readonly #connection: SharedConnection
+  readonly #connection: SharedConnection<BrokerConnection>
   readonly #settings: CallSettings
 
-  constructor(address: BrokerAddress, connection: SharedConnection, settings: CallSettings) {
+  constructor(
+    address: BrokerAddress,
+    connection: SharedConnection<BrokerConnection>,
+    settings: CallSettings,
+  ) {
     this.#address = address
     this.#connection = connection
     this.#settings = settings

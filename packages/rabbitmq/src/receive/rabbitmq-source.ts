@@ -1,5 +1,5 @@
 import type { OpenSource, Source, SourceTraits } from '@txbox/core'
-import { OptionChecker, oneLine } from '@txbox/core/internal'
+import { OptionChecker, oneLine, tlsOption } from '@txbox/core/internal'
 import type { Channel, ChannelModel } from 'amqplib'
 import { brokerAddress } from '../connection/broker-address.ts'
 import { connectBroker, type ConnectSettings } from '../connection/connect-broker.ts'
@@ -13,7 +13,7 @@ import { RetryQueues } from './retry-queues.ts'
 import { SourcePublishing } from './source-publishing.ts'
 import { isFrom43 } from '../connection/broker-version.ts'
 import { replyCodeOf } from '../connection/reason-of.ts'
-import { tlsSettings, type RabbitmqTlsOptions } from '../connection/tls-settings.ts'
+import type { RabbitmqTlsOptions } from '../connection/tls-settings.ts'
 
 export interface RabbitmqSourceOptions {
   /**
@@ -100,7 +100,7 @@ export function rabbitmqSource<P = unknown>(options: RabbitmqSourceOptions): Sou
   const declared = options.declare === undefined ? undefined : new QueueDeclaration(options.declare)
   const settings: ConnectSettings = {
     address: brokerAddress(check),
-    tls: tlsSettings(check, options.tls),
+    tls: tlsOption(check, options.tls),
     connectTimeoutMs: check.milliseconds('connectTimeoutMs', { min: 10, max: 3_600_000, default: 10_000 }),
   }
   const isQuorum =

@@ -1,4 +1,5 @@
 import { findDebeziumProgram } from './debezium-program.ts'
+import { findKafkaProgram } from './kafka-program.ts'
 import { findMysqlProgram, type MysqlEngine } from './mysql-program.ts'
 import { findPgbouncerProgram } from './pgbouncer-program.ts'
 import { findPostgresPrograms } from './postgres-program.ts'
@@ -52,6 +53,11 @@ export const serverPrograms: Readonly<Record<string, ServerKind>> = {
     'Redis',
     async () => findRedisProgram(),
     'Install redis-server, or name its program by TXBOX_REDIS_SERVER.',
+  ),
+  'kafka-program': programs(
+    'Kafka',
+    async () => findKafkaProgram(),
+    'Name a command that runs it by TXBOX_TEST_KAFKA (test/support/engines/servers/kafka-program.ts).',
   ),
   'debezium-program': programs(
     'Debezium in Kafka Connect',

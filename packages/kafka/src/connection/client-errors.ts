@@ -1,0 +1,94 @@
+import { oneLine, propertyOf } from '@txbox/core/internal'
+
+/** The client hides the reason of a failure up to six levels deep. */
+const LEVELS = 8
+const ERRORS_OF_A_LEVEL = 100
+const REASONS = 5
+const REASON_CHARACTERS = 500
+/** A shorter secret would mask parts of ordinary words. */
+const MASKED_CHARACTERS = 6
+
+/** Errors that only say that something below them failed. */
+const WITHOUT_REASON =
+  /^(Producing messages failed|Cannot connect to any broker|Received response with error|\w+ failed \d+ times)/
+
+/** The code of an answer for one topic or partition, such as 3 for an unknown topic, with Kafka's own text, if there is one. */
+export interface Refusal {
+  readonly code: number
+  readonly text?: string | undefined
+}
+
+/** Yields an error of the client and all errors in it, outermost first. */
+export function* errorsIn(error: unknown, levels = LEVELS): Generator<object> {
+  if (typeof error !== 'object' || error === null || levels === 0) return
+  yield error
+  for (const below of causesOf(error)) yield* errorsIn(below, levels - 1)
+}
+
+function causesOf(error: object): readonly unknown[] {
+  const cause = propertyOf(error, 'cause')
+  const errors = propertyOf(error, 'errors')
+  return [
+    ...(cause === undefined ? [] : [cause]),
+    ...(Array.isArray(errors) ? (errors.slice(0, ERRORS_OF_A_LEVEL) as unknown[]) : []),
+  ]
+}
+
+/**
+ * Returns why a request failed, in one line without a period, with Kafka's own text.
+ *
+ * @param secrets texts that are replaced by `***`, should an error quote them.
+ */
+export function reasonIn(error: unknown, secrets: readonly string[]): string {
+  const texts = new Set<string>()
+  for (const each of errorsIn(error)) {
+    const text = textOf(each)
+    if (text !== '' && !WITHOUT_REASON.test(text)) texts.add(text)
+    if (texts.size === REASONS) break
+  }
+  const [first = 'unknown error', ...others] = texts
+  let reason = [first, ...others].join(': ')
+  for (const secret of secrets) {
+    if (secret.length >= MASKED_CHARACTERS) reason = reason.replaceAll(secret, '***')
+  }
+  return oneLine(reason, REASON_CHARACTERS)
+}
+
+function textOf(error: object): string {
+  const message = propertyOf(error, 'message')
+  const text = typeof message === 'string' ? message.replace(/[.\s]+$/, '') : ''
+  const name = propertyOf(error, 'apiId')
+  const own = propertyOf(error, 'serverErrorMessage')
+  if (typeof name !== 'string') return text
+  return `${typeof own === 'string' && own !== '' ? own.replace(/[.\s]+$/, '') : text} (${codeOf(error)} ${name})`
+}
+
+/** The code of Kafka that an error names, as far as the error itself is one. */
+function codeOf(error: object): number | undefined {
+  const code = propertyOf(error, 'apiCode')
+  return typeof code === 'number' ? code : undefined
+}
+
+/** Whether a broker does not give out ids of producers yet, because it has just started. */
+export function isStarting(error: unknown): boolean {
+  return [...errorsIn(error)].some((each) => codeOf(each) === 14 || codeOf(each) === 15)
+}
+
+/** What Kafka says about the topic, if a request for the metadata of this one topic failed because of the topic. */
+export function refusalOfTopic(error: unknown): Refusal | undefined {
+  for (const each of errorsIn(error)) {
+    // The client replaces Kafka's answer by an error of its own.
+    if (isUnknownTopic(each)) return { code: 3 }
+    const path = propertyOf(each, 'path')
+    const code = codeOf(each)
+    if (code !== undefined && typeof path === 'string' && path.startsWith('/topics/')) return { code }
+  }
+  return undefined
+}
+
+function isUnknownTopic(error: object): boolean {
+  return (
+    propertyOf(error, 'code') === 'PLT_KFK_USER' &&
+    String(propertyOf(error, 'message')).startsWith('Unknown topic ')
+  )
+}

@@ -1,0 +1,88 @@
+import {
+  BrokerUnavailableError,
+  type OutboxMessage,
+  type PublishOptions,
+  type PublishResult,
+  type Publisher,
+} from '@txbox/core'
+import { OrderedBatch, SharedConnection, unlessAborted } from '@txbox/core/internal'
+import { addressOf, type ConnectionSettings } from '../connection/connection-settings.ts'
+import { KafkaConnection } from '../connection/kafka-connection.ts'
+import { kafkaOptions, type KafkaPublisherOptions } from './kafka-options.ts'
+import { KnownTopics } from './known-topics.ts'
+import { Partitions } from './partitions.ts'
+import { PublishCall, type CallSettings } from './publish-call.ts'
+
+/**
+ * Publishes to topics of Kafka. A message is accepted when the leader of its partition and all replicas in sync have stored the
+ * message (`acks=all`). How many replicas that are at least is a setting of the topic, `min.insync.replicas`.
+ *
+ * The record: key = the message's key, in UTF-8; value = the payload, byte for byte; timestamp = when the message was created; the
+ * message's headers, and behind them id, type, correlation id, content type, content encoding and time of creation as the headers
+ * `txbox-id`, `txbox-type`, `txbox-correlation-id`, `content-type`, `content-encoding` and `txbox-time` (RFC 3339 with milliseconds).
+ * If the message has a header of one of these names, the record has both, and the last one is the field.
+ *
+ * - The partition follows from the key as with Kafka's Java client. Messages without a key take the partitions in turn.
+ * - A message that Kafka can never take unchanged is rejected permanently, before it is sent: a payload above `maxMessageBytes`, a topic
+ *   that is no name of Kafka, a lone surrogate in any text. So is a message that Kafka refuses for itself, such as a record above the
+ *   topic's `max.message.bytes`; others of its batch are not disturbed.
+ * - A topic that does not exist, or to which the user may not publish, rejects the message, which can be tried again. Topics are never
+ *   created. If this publisher has published to the topic before, one of the last 10,000, a missing topic counts no attempt.
+ * - A partition without a leader or without enough replicas rejects the message without counting an attempt.
+ * - All other failures throw: no connection, a refused login, no answer, or `signal` aborted. It is then unknown which messages were
+ *   published. The connections are dropped, and the next call connects again.
+ *
+ * The publisher connects at its first call. Calls may overlap: what they send at the same time shares requests, one to each broker at
+ * a time.
+ *
+ * @throws {InvalidOptionError} for a wrong option.
+ */
+export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
+  const { connection, ...settings } = kafkaOptions(options)
+  return new KafkaPublisher(connection, {
+    ...settings,
+    topics: new KnownTopics(),
+    partitions: new Partitions(),
+  })
+}
+
+class KafkaPublisher implements Publisher {
+  readonly ordering = 'per-key'
+  readonly #connection: SharedConnection<KafkaConnection>
+  readonly #settings: CallSettings
+
+  constructor(connection: ConnectionSettings, settings: CallSettings) {
+    this.#settings = settings
+    let turn = 0
+    this.#connection = new SharedConnection(
+      (lifetime) => KafkaConnection.open(connection, lifetime, turn++),
+      () =>
+        new BrokerUnavailableError(
+          `The publisher for Kafka at ${addressOf(connection)} is closed. It is unknown whether messages in flight were published. ` +
+            'Create a new publisher.',
+        ),
+    )
+  }
+
+  async publish(
+    messages: readonly OutboxMessage[],
+    { signal, answered }: PublishOptions,
+  ): Promise<readonly PublishResult[]> {
+    signal.throwIfAborted()
+    if (messages.length === 0) return []
+    const batch = new OrderedBatch(messages)
+    const connection = await this.#connection.get(signal)
+    await new PublishCall(connection, batch, this.#settings, answered).run(signal)
+    return batch.results as PublishResult[]
+  }
+
+  async check({ signal }: { signal: AbortSignal }): Promise<void> {
+    signal.throwIfAborted()
+    const connection = await this.#connection.get(signal)
+    await unlessAborted(connection.check(), signal)
+  }
+
+  close(): Promise<void> {
+    return this.#connection.close()
+  }
+}

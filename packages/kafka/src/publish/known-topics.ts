@@ -1,0 +1,48 @@
+import { RememberedNames } from '@txbox/core/internal'
+import { CHUNK_BYTES } from './placed-chunk.ts'
+
+/** Above this number, what was learned of topics is forgotten. */
+const MOST_TOPICS = 10_000
+
+/**
+ * The topics that took messages, and those that are missing, as far as this publisher has seen. If a topic goes away, that is an
+ * outage of its own: its messages wait. A topic that was never there may be misspelt, which must come to light.
+ */
+export class KnownTopics {
+  readonly #seen = new RememberedNames()
+  readonly #missing = new Set<string>()
+  /** The size of batches that topics with a small `max.message.bytes` take. */
+  readonly #chunkBytes = new Map<string, number>()
+
+  /** Must be called when the topic has taken a message. */
+  accepted(topic: string): void {
+    this.#seen.add(topic)
+    this.#missing.delete(topic)
+  }
+
+  /** Must be called when a call has waited for the topic in vain. */
+  missed(topic: string): void {
+    if (this.#missing.size >= MOST_TOPICS) this.#missing.clear()
+    this.#missing.add(topic)
+  }
+
+  wasSeen(topic: string): boolean {
+    return this.#seen.has(topic)
+  }
+
+  /** Whether a call has waited for the topic in vain, so that others need not wait for it. */
+  isMissing(topic: string): boolean {
+    return this.#missing.has(topic)
+  }
+
+  /** Must be called when the topic has refused a batch of several records as too large. */
+  tooLarge(topic: string, bytes: number): void {
+    if (this.#chunkBytes.size >= MOST_TOPICS) this.#chunkBytes.clear()
+    this.#chunkBytes.set(topic, bytes / 2)
+  }
+
+  /** The maximum size of a batch of several records. */
+  chunkBytes(topic: string): number {
+    return this.#chunkBytes.get(topic) ?? CHUNK_BYTES
+  }
+}

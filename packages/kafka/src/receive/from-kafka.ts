@@ -1,0 +1,119 @@
+import { InvalidMessageError, type InboxMessage } from '@txbox/core'
+import { decodePayload, nameOf, oneLine, payloadForm } from '@txbox/core/internal'
+import { WIRE_HEADERS } from '../publish/outgoing-record.ts'
+
+/** A record of a Kafka client, such as the `Message` of `@platformatic/kafka` or the `KafkaMessage` of kafkajs. */
+export interface KafkaRecord {
+  /** The bytes; `null` for a tombstone, as for a compacted topic. */
+  readonly value: Uint8Array | null
+  /** A map, or an object in which several headers of one name are a list. */
+  readonly headers?: unknown
+  /** Milliseconds since 1970. */
+  readonly timestamp?: unknown
+}
+
+/** A date and a time in RFC 3339. */
+const RFC_3339 = /^\d{4}-\d\d-\d\dt\d\d:\d\d:\d\d(\.\d+)?(z|[+-]\d\d:\d\d)$/i
+
+const FIELDS: ReadonlySet<string> = new Set(Object.values(WIRE_HEADERS))
+
+/**
+ * Converts a record to a message for the inbox.
+ *
+ * - `id`, `type`, `correlationId` from the headers `txbox-id`, `txbox-type` and `txbox-correlation-id`; `time` from `txbox-time`, or
+ *   else the timestamp of the record.
+ * - `headers`: the others, as text in UTF-8. Of several headers of one name, the last one counts. Headers without a value are left out.
+ * - `payload`: parsed, when the header `content-type` is JSON or missing; text, when it is `text/…`, in the charset that it names or else
+ *   UTF-8; otherwise the bytes, as a `Uint8Array` on the record's memory; `null` for a record without a value. `P` is not checked.
+ *
+ * @throws {InvalidMessageError} without a header `txbox-id`, for a value that is not what its content type says, and for JSON or text that
+ *   is compressed. The same record would fail again.
+ */
+export function fromKafka<P = unknown>(record: KafkaRecord): InboxMessage<P> {
+  const { value, headers: given, timestamp } = (record ?? {}) as Partial<KafkaRecord>
+  if (value !== null && !(value instanceof Uint8Array)) {
+    throw new InvalidMessageError(
+      `fromKafka: expected a record whose 'value' is a Uint8Array or null, not ${nameOf(value)}. Let the consumer deliver bytes.`,
+    )
+  }
+  const { fields, headers } = parted(entriesOf(given))
+  const id = fields.get(WIRE_HEADERS.id)
+  if (id === undefined || id === '') {
+    throw new InvalidMessageError(
+      `The record has no message id: its header '${WIRE_HEADERS.id}' must be non-empty text. Make the producer set the header to the same ` +
+        'value in every resend, or pass on a message with an id that you derive from the content.',
+    )
+  }
+  const type = fields.get(WIRE_HEADERS.type)
+  const correlationId = fields.get(WIRE_HEADERS.correlationId)
+  const time = sentTimeOf(fields.get(WIRE_HEADERS.time)) ?? timeOf(timestamp)
+  return {
+    id,
+    headers,
+    ...(type === undefined ? {} : { type }),
+    ...(correlationId === undefined ? {} : { correlationId }),
+    ...(time === undefined ? {} : { time }),
+    payload: payloadOf(id, value, fields) as P,
+  }
+}
+
+function payloadOf(id: string, value: Uint8Array | null, fields: ReadonlyMap<string, string>): unknown {
+  if (value === null) return null
+  const contentType = fields.get(WIRE_HEADERS.contentType) ?? ''
+  // A view, without a copy: the payload is documented as a Uint8Array, not as a Buffer.
+  const payload = new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
+  if (payloadForm(contentType) === 'bytes') return payload
+  const encoding = fields.get(WIRE_HEADERS.contentEncoding) ?? 'identity'
+  if (encoding !== 'identity') {
+    throw new InvalidMessageError(
+      `Message ${oneLine(id)} has the content encoding '${oneLine(encoding)}'. Decode its value, and pass on a record with that value ` +
+        'and without the encoding.',
+    )
+  }
+  return decodePayload({ id, contentType, payload }, 'any')
+}
+
+/** The headers in their order, a name as often as it occurs. */
+function entriesOf(headers: unknown): readonly (readonly [string, string])[] {
+  if (typeof headers !== 'object' || headers === null) return []
+  const entries: readonly (readonly unknown[])[] =
+    headers instanceof Map ? [...(headers as Map<unknown, unknown>)] : Object.entries(headers)
+  return entries.flatMap(([name, value]) =>
+    (Array.isArray(value) ? (value as unknown[]) : [value]).flatMap((each) => {
+      const text = textOf(each)
+      return text === undefined ? [] : [[textOf(name) ?? '', text] as const]
+    }),
+  )
+}
+
+/** Takes the fields of the message out of the headers: of several headers of such a name, the last one is the field. */
+function parted(entries: readonly (readonly [string, string])[]): {
+  readonly fields: ReadonlyMap<string, string>
+  readonly headers: Readonly<Record<string, string>>
+} {
+  const fields = new Map(entries.filter(([name]) => FIELDS.has(name)))
+  const lastOf = new Map(entries.map(([name], place) => [name, place]))
+  const headers = entries.filter(([name], place) => !FIELDS.has(name) || lastOf.get(name) !== place)
+  return { fields, headers: Object.fromEntries(headers) }
+}
+
+function textOf(value: unknown): string | undefined {
+  if (typeof value === 'string') return value
+  if (!(value instanceof Uint8Array)) return undefined
+  return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('utf8')
+}
+
+function sentTimeOf(text: string | undefined): Date | undefined {
+  return text !== undefined && RFC_3339.test(text) ? validDate(Date.parse(text.toUpperCase())) : undefined
+}
+
+/** Clients tell the timestamp as a number, a bigint or text. */
+function timeOf(timestamp: unknown): Date | undefined {
+  const isNumeric = ['number', 'bigint'].includes(typeof timestamp) || /^\d+$/.test(String(timestamp))
+  return isNumeric && Number(timestamp) >= 0 ? validDate(Number(timestamp)) : undefined
+}
+
+function validDate(ms: number): Date | undefined {
+  const date = new Date(ms)
+  return Number.isNaN(date.getTime()) ? undefined : date
+}
