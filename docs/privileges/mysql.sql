@@ -23,6 +23,8 @@ grant insert on txbox_local_parked to txbox_app;
 grant select on txbox_subscriptions to txbox_app;
 -- createOutbox({ lockKeys: true }). SELECT … FOR UPDATE needs the privilege UPDATE.
 grant select, update on txbox_key_locks to txbox_app;
+-- sqlDedup, and handleLeased of createIdempotency, which needs the privileges on the inbox as well.
+grant select, insert, update, delete on txbox_dedup_leases to txbox_app;
 -- createVersionBuffer.
 grant select, insert, update, delete on txbox_versions to txbox_app;
 grant select, insert, update, delete on txbox_waiting to txbox_app;
@@ -46,6 +48,7 @@ grant select, insert, update, delete on txbox_leases to txbox_relay;
 
 -- txbox gc, createGarbageCollector.
 grant select, delete on txbox_inbox to txbox_gc;
+grant select, delete on txbox_dedup_leases to txbox_gc;
 grant select, delete on txbox_parked to txbox_gc;
 grant select, update, delete on txbox_queue to txbox_gc;
 grant select, delete on txbox_local_parked to txbox_gc;
@@ -91,6 +94,7 @@ grant update (discarded) on txbox_removals to txbox_operator;
 -- txbox status, txbox doctor. With PROCESS, which only an administrator can grant, doctor also shows which transaction keeps
 -- deleted rows from being purged: grant process on *.* to txbox_viewer;
 grant select (consumer, `key`, processed_at, expires_at, correlation_id) on txbox_inbox to txbox_viewer;
+grant select (consumer, `key`, processed_at, expires_at) on txbox_dedup_leases to txbox_viewer;
 grant select (seq, created_at, shard, id, topic, `key`, type, content_type, correlation_id) on txbox_outbox to txbox_viewer;
 grant select (place, created_at, due_at, dead_at, deliver_at, redriven_at, due_since, attempts, shard, order_key, id, topic,
   `key`, type, content_type, correlation_id, error, errors) on txbox_parked to txbox_viewer;

@@ -29,6 +29,8 @@ grant select, insert, update, delete on txbox.inbox to txbox_app;
 grant insert on txbox.outbox, txbox.parked, txbox.local_outbox, txbox.local_parked to txbox_app;
 -- createOutbox({ subscriptions }).
 grant select on txbox.subscriptions to txbox_app;
+-- sqlDedup, and handleLeased of createIdempotency, which needs the privileges on the inbox as well.
+grant select, insert, update, delete on txbox.dedup_leases to txbox_app;
 -- createVersionBuffer.
 grant select, insert, update, delete on txbox.versions, txbox.waiting to txbox_app;
 -- createQueue: send, receive and settle. Rows of the table of leases are the locks of a queue's shards. The options
@@ -51,8 +53,8 @@ grant select, insert, update, delete on txbox.parked, txbox.leases to txbox_rela
 grant select on sequence txbox.outbox_seq to txbox_relay;
 
 -- txbox gc, createGarbageCollector.
-grant select, update, delete on txbox.inbox, txbox.parked, txbox.queue, txbox.local_parked, txbox.redrives, txbox.removals,
-  txbox.waiting to txbox_gc;
+grant select, update, delete on txbox.inbox, txbox.dedup_leases, txbox.parked, txbox.queue, txbox.local_parked, txbox.redrives,
+  txbox.removals, txbox.waiting to txbox_gc;
 grant select, update on txbox.collections to txbox_gc;
 -- Rows of the table of leases are the locks of a queue's shards.
 grant select (name), update (name) on txbox.leases to txbox_gc;
@@ -84,6 +86,7 @@ grant select, insert, update (discarded) on txbox.removals to txbox_operator;
 
 -- txbox status, txbox doctor. For a member of pg_monitor, doctor also shows which connection holds back the vacuum horizon.
 grant select (consumer, key, processed_at, expires_at, correlation_id) on txbox.inbox to txbox_viewer;
+grant select (consumer, key, processed_at, expires_at) on txbox.dedup_leases to txbox_viewer;
 grant select (seq, created_at, shard, id, topic, key, type, content_type, correlation_id) on txbox.outbox to txbox_viewer;
 grant select (place, created_at, due_at, dead_at, deliver_at, redriven_at, attempts, shard, order_key, id, topic, key,
   type, content_type, correlation_id, error, errors) on txbox.parked to txbox_viewer;

@@ -18,6 +18,8 @@ beforeAll(async () => {
     alter table txbox.inbox set (autovacuum_enabled = false);
     insert into txbox.inbox (consumer, key, processed_at, expires_at)
       select 'c', n::text, now(), now() + (n - ${ROWS / 2}) * interval '1 second' from generate_series(1, ${ROWS}) as n;
+    insert into txbox.dedup_leases (consumer, key, token, expires_at)
+      select 'c', n::text, gen_random_uuid(), now() + (n - ${ROWS / 2}) * interval '1 second' from generate_series(1, ${ROWS}) as n;
     alter table txbox.parked set (autovacuum_enabled = false);
     insert into txbox.parked (shard, id, topic, content_type, headers, payload, dead_at)
       select 0, n::text, 't', 'c', '{}', 'x', case when n % 2 = 0 then now() - n * interval '1 second' end
@@ -30,7 +32,7 @@ beforeAll(async () => {
     insert into txbox.waiting (consumer, key, from_version, to_version, kind, payload, dead_at)
       select 'c', n::text, 1, 2, 'number', 'x', case when n % 2 = 0 then now() - n * interval '1 second' end
       from generate_series(1, ${ROWS}) as n;
-    analyze txbox.inbox, txbox.parked, txbox.queue, txbox.waiting`)
+    analyze txbox.inbox, txbox.dedup_leases, txbox.parked, txbox.queue, txbox.waiting`)
 })
 afterAll(() => client.end())
 
@@ -55,6 +57,7 @@ async function planOf(text: string, values: readonly unknown[]): Promise<PlanNod
 
 test.for([
   ['expired claims', statements.removeExpiredClaims, [LIMIT, '0'], 'inbox_expires_at'],
+  ['claims of dedup stores', statements.removeExpiredLeases, [LIMIT, '0'], 'dedup_leases_expires_at'],
   ['dead letters', statements.removeDeadLetters, [LIMIT, '0', 1000], 'parked_dead'],
   ['dead letters of queues', statements.removeQueueDeadLetters, [LIMIT, '0', 1000], 'queue_dead'],
   [

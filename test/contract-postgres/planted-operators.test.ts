@@ -5,6 +5,7 @@ import { createOutbox } from '@txbox/outbox'
 import { migrate } from '@txbox/postgres'
 import { deadLetterStatements } from '../../packages/postgres/src/operate/dead-letter-statements.ts'
 import { garbageStatements } from '../../packages/postgres/src/operate/garbage-statements.ts'
+import { dedupLeaseStatements } from '../../packages/postgres/src/dedup/dedup-lease-statements.ts'
 import { inboxStatements } from '../../packages/postgres/src/inbox/inbox-statements.ts'
 import { inspectionStatements } from '../../packages/postgres/src/operate/inspection-statements.ts'
 import { localInspectionStatements } from '../../packages/postgres/src/operate/local-inspection-statements.ts'
@@ -53,6 +54,7 @@ const statements = Object.entries({
   subscription: subscriptionStatements('txbox'),
   lease: leaseStatements('txbox'),
   'dead-letter': deadLetterStatements('txbox'),
+  'dedup-lease': dedupLeaseStatements('txbox'),
   garbage: garbageStatements('txbox'),
   inspection: inspectionStatements('txbox'),
   'local-inspection': localInspectionStatements('txbox'),

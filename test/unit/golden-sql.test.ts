@@ -1,6 +1,7 @@
 import { globSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { dedupLeaseStatements as mysqlDedupLeases } from '../../packages/mysql/src/dedup/dedup-lease-statements.ts'
 import * as mysqlDeadLetter from '../../packages/mysql/src/operate/dead-letter-statements.ts'
 import * as mysqlGarbage from '../../packages/mysql/src/operate/garbage-statements.ts'
 import { tablesOf } from '../../packages/mysql/src/connection/identifiers.ts'
@@ -30,6 +31,7 @@ import {
 } from '../../packages/mysql/src/connection/time-limit-statements.ts'
 import * as mysqlVersions from '../../packages/mysql/src/versions/version-buffer-statements.ts'
 import { deadLetterStatements } from '../../packages/postgres/src/operate/dead-letter-statements.ts'
+import { dedupLeaseStatements } from '../../packages/postgres/src/dedup/dedup-lease-statements.ts'
 import { garbageStatements } from '../../packages/postgres/src/operate/garbage-statements.ts'
 import { inboxStatements } from '../../packages/postgres/src/inbox/inbox-statements.ts'
 import { inspectionStatements } from '../../packages/postgres/src/operate/inspection-statements.ts'
@@ -83,6 +85,7 @@ const databases: Record<string, (where: string) => Areas> = {
       'local-dead-letter': deadLetterStatements(schema, 'local_parked'),
       'local-inspection': localInspectionStatements(schema),
       removal: removalStatements(schema),
+      'dedup-lease': dedupLeaseStatements(schema),
       lease: leaseStatements(schema),
       garbage: garbageStatements(schema),
       inspection: inspectionStatements(schema),
@@ -123,6 +126,7 @@ function onMysql(where: string, engine: 'mysql' | 'mariadb'): Areas {
     'local-dead-letter': mysqlDeadLetter.localDeadLetterStatements(tables, engine),
     'local-inspection': mysqlLocalInspection.localInspectionStatements(tables),
     removal: mysqlRemoval.removalStatements(tables, engine),
+    'dedup-lease': mysqlDedupLeases(tables),
     lease: leases,
     garbage: mysqlGarbage.garbageStatements(tables, engine),
     inspection: mysqlInspection.inspectionStatements(tables),
@@ -146,6 +150,7 @@ function onMysql(where: string, engine: 'mysql' | 'mariadb'): Areas {
 /** The room of the statements in the package of the database, unless it has the name of the area. */
 const ROOMS: Readonly<Record<string, string>> = {
   'dead-letter': 'operate',
+  'dedup-lease': 'dedup',
   garbage: 'operate',
   hidden: 'connection',
   inspection: 'operate',
@@ -289,7 +294,7 @@ describe.each(Object.keys(databases))('%s', (database) => {
         continue
       expect(text, name).toContain('Else where')
       expect(text, name).not.toMatch(
-        /\b(from|into|update|join)\s+["`]?(txbox\b|txbox_|(inbox|(local_)?outbox|leases|(local_)?parked|queue|redrives|subscriptions|removals|versions|waiting|collections|key_locks|migrations)\b)/i,
+        /\b(from|into|update|join)\s+["`]?(txbox\b|txbox_|(inbox|(local_)?outbox|(dedup_)?leases|(local_)?parked|queue|redrives|subscriptions|removals|versions|waiting|collections|key_locks|migrations)\b)/i,
       )
     }
   })

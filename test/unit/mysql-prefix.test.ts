@@ -15,6 +15,7 @@ test.for([
   ['nothing', ''],
   ['the end of another prefix whose tables for local consumers have the same names', 'txbox_local_'],
   ['the same end in capitals, which servers may not distinguish', 'txbox_LOCAL_'],
+  ['the end of another prefix whose table of dedup leases has the same name', 'txbox_dedup_'],
   ['a number', 7],
 ] as const)('a prefix with %s is an InvalidOptionError', ([, prefix]) => {
   expect(() => mysql({ prefix: prefix as string })).toThrow(InvalidOptionError)

@@ -15,7 +15,7 @@ const OWN: Readonly<Record<string, readonly string[]>> = { txbox: ['StartError',
 
 /** Names of a package that has an entry of its own. */
 const ALSO: Readonly<Record<string, readonly [string, readonly string[]]>> = {
-  txbox: ['@txbox/consumer', ['atLeastOnce', 'createLocalConsumer']],
+  txbox: ['@txbox/consumer', ['atLeastOnce', 'createLocalConsumer', 'sqlDedup']],
 }
 
 test.for(ALIASES)('%s has every name of %j, and the same objects', async ([short, packages]) => {

@@ -1,8 +1,9 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { createLocalConsumer } from '@txbox/consumer'
+import { createLocalConsumer, sqlDedup } from '@txbox/consumer'
 import { PermanentError, type TransactionHandle } from '@txbox/core'
+import { createGarbageCollector } from '@txbox/gc'
 import { createOutbox } from '@txbox/outbox'
 import { createDeadLetters } from '@txbox/relay'
 import { namesOf } from '../support/engines/migrations.ts'
@@ -122,7 +123,6 @@ test('it publishes the messages of a new outbox that have a topic, once, and lea
   const local = await publish({})
   const later = await publish({ topic: 't', deliverAt: new Date(Date.now() + 3_600_000) })
   const dead = await publish({ type: 'order.refused', topic: 't' })
-  // The release before knows no subscriptions.
   const foreign = (await old.call('publish', 't')) as string
   await hasPublished(both, dead, foreign)
   await until(
@@ -141,7 +141,7 @@ test('it publishes the messages of a new outbox that have a topic, once, and lea
   await consumer.stop()
 })
 
-test('its operators and its collector do not see the dead letters of local consumers, and records of both can be read by both', async () => {
+test('its operators and its collector work beside the tables of the migration, and leave the marks of dedup stores alone', async () => {
   const refused = (await old.call('publish', 'refused')) as string
   const letters = createDeadLetters({ database: root.database })
   await until(
@@ -149,15 +149,21 @@ test('its operators and its collector do not see the dead letters of local consu
     async () => 'the relay has refused the message',
   )
   const [local] = await letters.list({ consumer: 'billing' })
-  expect(await old.call('list')).toMatchObject([{ id: refused }])
-  expect(await old.call('redrive', local!.id)).toEqual([])
-  expect(await letters.redrive({ ids: [local!.id] })).toMatchObject([{ consumer: 'billing' }])
-  expect(await old.call('redrive', refused)).toMatchObject([{ id: refused }])
-  expect(await count('redrives', 'consumer is null')).toBe(1)
-  expect(await count('redrives', 'consumer is not null')).toBe(1)
-  await target.sql(
-    `update ${target.outboxTable.replace(/outbox$/, 'local_parked')} set dead_at = created_at where deliver_at is null`,
-  )
+  const listed = (await old.call('list')) as readonly { readonly id: string }[]
+  expect(listed.map(({ id }) => id).toSorted()).toEqual([local!.id, refused].toSorted())
+  expect(await old.call('redrive', local!.id)).toMatchObject([{ consumer: 'billing' }])
+  expect(await letters.redrive({ ids: [refused] })).toMatchObject([{ id: refused }])
+  expect([await count('redrives', 'consumer is null'), await count('redrives')]).toEqual([1, 2])
+
+  const dedup = sqlDedup({ database: root.database })
+  for (const key of ['done', 'in flight']) {
+    const begun = await dedup.begin({ consumer: 'c', key })
+    if (key === 'done' && begun.status === 'won') await dedup.complete(begun.token)
+  }
+  const leases = target.outboxTable.replace(/outbox$/, 'dedup_leases')
+  await target.sql(`update ${leases} set expires_at = processed_at where processed_at is not null`)
   await old.call('collect')
-  expect(await count('local_parked', 'dead_at is not null')).toBe(1)
+  expect(await count('dedup_leases')).toBe(2)
+  expect(await createGarbageCollector({ database: root.database }).runOnce()).toMatchObject({ inbox: 1 })
+  expect(await count('dedup_leases')).toBe(1)
 })

@@ -35,6 +35,7 @@ export { atLeastOnce, type AtLeastOnce } from './options/at-least-once.ts'
 export { createBatcher } from './batcher/create-batcher.ts'
 export { createConsumer } from './create-consumer.ts'
 export { createLocalConsumer } from './create-local-consumer.ts'
+export { sqlDedup, type SqlDedup, type SqlDedupOptions } from './sql-dedup.ts'
 export { BatcherClosedError } from './batcher/batcher-closed-error.ts'
 export { ConsumerStoppedError, HandleTimeoutError } from './errors/errors.ts'
 export {

@@ -64,6 +64,7 @@ export class Collection {
     const startedAt = performance.now()
     batchSize.begin()
     await this.#remove('inbox', (limit, from) => store.removeExpiredClaims(limit, from))
+    await this.#remove('inbox', (limit, from) => store.removeExpiredLeases(limit, from))
     if (Number.isFinite(deadLetterRetentionMs)) {
       await this.#remove('deadLetters', (limit, from) =>
         store.removeDeadLetters(limit, from, deadLetterRetentionMs),

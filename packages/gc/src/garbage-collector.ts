@@ -2,7 +2,10 @@ import type { ConnectedDatabase, Logger } from '@txbox/core'
 
 /** The result of one run. */
 export interface Collected {
-  /** The number of expired claims that were removed, with the results that were stored with them. */
+  /**
+   * The number of expired claims that were removed, with the results that were stored with them: of the inbox, of `sqlDedup`, and of
+   * HTTP requests that were handled under a lease.
+   */
   readonly inbox: number
   /** The number of dead letters of the outbox, of stored queues and of local consumers that were removed. */
   readonly deadLetters: number

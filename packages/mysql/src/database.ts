@@ -31,6 +31,7 @@ import {
   type SqlResult,
 } from '@txbox/sql/transactions'
 import { deadLetterStore } from './operate/dead-letter-store.ts'
+import { dedupLeaseStore } from './dedup/dedup-lease-store.ts'
 import { TABLE_ACCESS_DENIED, errors, numberOf } from './connection/errors.ts'
 import { garbageStore } from './operate/garbage-store.ts'
 import { removalStore } from './operate/removal-store.ts'
@@ -55,7 +56,7 @@ import { assertOpen, bind, execute, openedSession, watch, type MysqlSession } fr
 import { MysqlVersionBufferStore } from './versions/version-buffer-store.ts'
 
 export interface MysqlOptions {
-  /** The prefix of the names of txbox's tables, 1 to 51 characters, not ending with `local_`. @default 'txbox_' */
+  /** The prefix of the names of txbox's tables, 1 to 51 characters, not ending with `local_` or `dedup_`. @default 'txbox_' */
   prefix?: string | undefined
   /** Descriptions of libraries that txbox does not know by itself, made with `defineLibrary`. @default none */
   libraries?: readonly TransactionLibrary[] | undefined
@@ -222,6 +223,7 @@ function connectedPorts(
       removals: () => removalStore(tables, sourceOf(GARBAGE_TIMEOUT_MS)),
       local: ({ statementTimeoutMs }) => new MysqlLocalStore(tables, sourceOf(statementTimeoutMs)),
       subscriptions: () => new MysqlSubscriptionStore(tables, sourceOf(CHECK_TIMEOUT_MS)),
+      dedupLeases: ({ statementTimeoutMs }) => dedupLeaseStore(tables, sourceOf(statementTimeoutMs)),
       garbage: () => garbageStore(tables, sourceOf(GARBAGE_TIMEOUT_MS)),
       leases({ statementTimeoutMs = LEASE_TIMEOUT_MS } = {}) {
         assertTwoConnections(root, db, 'Set connectionLimit: 6.')

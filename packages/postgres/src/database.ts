@@ -33,6 +33,7 @@ import {
 } from '@txbox/sql/transactions'
 import { connectListening } from './listen/connect-listening.ts'
 import { deadLetterStore } from './operate/dead-letter-store.ts'
+import { dedupLeaseStore } from './dedup/dedup-lease-store.ts'
 import { errors } from './connection/errors.ts'
 import { garbageStore } from './operate/garbage-store.ts'
 import { removalStore } from './operate/removal-store.ts'
@@ -211,6 +212,7 @@ function connectedPorts(
     removals: () => removalStore(schema, sourceOf(GARBAGE_TIMEOUT_MS)),
     local: ({ statementTimeoutMs }) => new PostgresLocalStore(schema, sourceOf(statementTimeoutMs)),
     subscriptions: () => new PostgresSubscriptionStore(schema, sourceOf(CHECK_TIMEOUT_MS)),
+    dedupLeases: ({ statementTimeoutMs }) => dedupLeaseStore(schema, sourceOf(statementTimeoutMs)),
     garbage: () => garbageStore(schema, sourceOf(GARBAGE_TIMEOUT_MS)),
     ...(connect !== undefined &&
       listeningPorts(schema, { connect, checkIntervalMs, hasOwnAddress: listen !== undefined })),

@@ -1,28 +1,21 @@
 import { randomUUID } from 'node:crypto'
+import { DedupStoreUnavailableError, LIMITS, days, type DedupResult, type DedupStore } from '@txbox/core'
 import {
-  DedupStoreUnavailableError,
-  InvalidMessageError,
-  InvalidOptionError,
-  LIMITS,
-  days,
-  hours,
-  type DedupResult,
-  type DedupStore,
-} from '@txbox/core'
-import { OptionChecker, nameOf, reasonOf, within } from '@txbox/core/internal'
+  DEDUP_BOUNDS,
+  DEDUP_RETRY_MS,
+  OptionChecker,
+  checkDedupResult,
+  dedupTokenOf,
+  reasonOf,
+  within,
+} from '@txbox/core/internal'
 import { claimKey } from './claim-key.ts'
 import { BEGIN, COMPLETE, KEEP, type Script } from './dedup-scripts.ts'
 import { redisCommandsOf, type RedisClient, type RedisCommands } from './redis-client.ts'
 
 /** Clients without a connection delay commands for longer than this. */
 const ANSWER_MS = 5000
-/** The maximum delay before the next attempt for an owned key, whose owner may finish long before its lease ends. */
-const IN_FLIGHT_RETRY_MS = 1000
-const LEASE_BOUNDS = { min: 1000, max: hours(1) }
-const RETENTION_BOUNDS = { min: 1000, max: LIMITS.durationMs }
 const PREFIX_CHARACTERS = 100
-/** A token is the owner's random name and the key in Redis. */
-const OWNER_CHARACTERS = 36
 
 export interface RedisDedupOptions {
   /** A client of ioredis or node-redis. The store neither connects nor closes the client. */
@@ -87,8 +80,8 @@ export function redisDedup(options: RedisDedupOptions): RedisDedup {
   if (commands === undefined) throw check.wrong('client', 'a client of ioredis or node-redis')
   return new RedisDedupStore(commands, {
     prefix: check.text('prefix', { max: PREFIX_CHARACTERS, default: 'txbox:' }),
-    retentionMs: check.milliseconds('retentionMs', { ...RETENTION_BOUNDS, default: days(1) }),
-    leaseMs: check.milliseconds('leaseMs', { ...LEASE_BOUNDS, default: 30_000 }),
+    retentionMs: check.milliseconds('retentionMs', { ...DEDUP_BOUNDS.retentionMs, default: days(1) }),
+    leaseMs: check.milliseconds('leaseMs', { ...DEDUP_BOUNDS.leaseMs, default: 30_000 }),
     onUnavailable: check.oneOf('onUnavailable', ['fail', 'process'], 'fail'),
   })
 }
@@ -129,7 +122,7 @@ class RedisDedupStore implements RedisDedup {
     const [status, text = ''] = Array.isArray(answer) ? answer.map(textOf) : []
     if (status === 'won') return { status, token: owner + key }
     if (status === 'in-flight')
-      return { status, retryAfterMs: Math.min(Math.max(0, Number(text) || 0), IN_FLIGHT_RETRY_MS) }
+      return { status, retryAfterMs: Math.min(Math.max(0, Number(text) || 0), DEDUP_RETRY_MS) }
     const mark = /^d:[^:]{36}:(\d+):(.*)$/s.exec(text)
     if (mark === null) {
       throw new DedupStoreUnavailableError(
@@ -145,23 +138,23 @@ class RedisDedupStore implements RedisDedup {
     how: { readonly retentionMs?: number | undefined; readonly result?: string | undefined } = {},
   ): Promise<'completed' | 'stale'> {
     const check = new OptionChecker('complete', how).known('retentionMs', 'result')
-    const { owner, key } = claimOf('complete', token)
-    const result = resultOf(how.result)
+    const { owner, claim: key } = dedupTokenOf('complete', token)
+    checkDedupResult(how.result)
     const retentionMs = check.milliseconds('retentionMs', {
-      ...RETENTION_BOUNDS,
+      ...DEDUP_BOUNDS.retentionMs,
       default: this.#settings.retentionMs,
     })
-    const answer = await this.#run(COMPLETE, key, [owner, whole(retentionMs), result])
+    const answer = await this.#run(COMPLETE, key, [owner, whole(retentionMs), how.result ?? ''])
     return textOf(answer) === 'completed' ? 'completed' : 'stale'
   }
 
   async release(token: string): Promise<'released' | 'stale'> {
-    const { owner, key } = claimOf('release', token)
+    const { owner, claim: key } = dedupTokenOf('release', token)
     return textOf(await this.#run(KEEP, key, [owner, '0'])) === 'kept' ? 'released' : 'stale'
   }
 
   async extend(token: string, leaseMs?: number): Promise<'extended' | 'stale'> {
-    const { owner, key } = claimOf('extend', token)
+    const { owner, claim: key } = dedupTokenOf('extend', token)
     const lease = this.#leaseMs(new OptionChecker('extend', { leaseMs }))
     return textOf(await this.#run(KEEP, key, [owner, lease])) === 'kept' ? 'extended' : 'stale'
   }
@@ -188,7 +181,7 @@ class RedisDedupStore implements RedisDedup {
   }
 
   #leaseMs(check: OptionChecker): string {
-    return whole(check.milliseconds('leaseMs', { ...LEASE_BOUNDS, default: this.#settings.leaseMs }))
+    return whole(check.milliseconds('leaseMs', { ...DEDUP_BOUNDS.leaseMs, default: this.#settings.leaseMs }))
   }
 
   /**
@@ -235,26 +228,6 @@ function policyIn(answer: unknown, name: string): string | undefined {
       ? answer.get(name)
       : Reflect.get(answer, name)
   return typeof value === 'string' ? value : undefined
-}
-
-function claimOf(where: string, token: unknown): { owner: string; key: string } {
-  if (typeof token !== 'string' || token.length <= OWNER_CHARACTERS) {
-    throw new InvalidOptionError(`${where}: expected a token of begin, not ${nameOf(token)}.`)
-  }
-  return { owner: token.slice(0, OWNER_CHARACTERS), key: token.slice(OWNER_CHARACTERS) }
-}
-
-function resultOf(result: unknown): string {
-  if (result === undefined) return ''
-  const fits =
-    typeof result === 'string' &&
-    result !== '' &&
-    result.isWellFormed() &&
-    Buffer.byteLength(result) <= LIMITS.resultBytes
-  if (fits) return result
-  throw new InvalidMessageError(
-    `complete: the result must be well-formed text of 1 to ${LIMITS.resultBytes} bytes, not ${nameOf(result)}. Nothing was written.`,
-  )
 }
 
 /** Redis takes whole milliseconds. */

@@ -19,10 +19,11 @@ export type {
   TxboxSourceHandler,
 } from './box/box-options.ts'
 export type { Txbox, TxboxDrained, TxboxHealth, TxboxMessage, TxboxTrouble } from './box/txbox.ts'
-// Local consumers need no broker. The consumers of brokers, and the batcher, have an entry of their own.
+// Local consumers need no broker, and dedup leases no consumer. The consumers of brokers, and the batcher, have an entry of their own.
 export {
   atLeastOnce,
   createLocalConsumer,
+  sqlDedup,
   type AtLeastOnce,
   type LocalBatchConsumerOptions,
   type LocalBatchHandler,
@@ -31,6 +32,8 @@ export {
   type LocalDrainResult,
   type LocalHandler,
   type LocalInboxMessage,
+  type SqlDedup,
+  type SqlDedupOptions,
 } from '@txbox/consumer'
 // The other entry of versioning loads Kysely: txbox/versioning.
 export * from '@txbox/versioning/sql'

@@ -2,6 +2,8 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ConnectedDatabase, TransactionHandle } from '@txbox/core'
 import { connectedPortsOf } from '@txbox/core/internal'
 import { createGarbageCollector } from '@txbox/gc'
+import { sqlDedup, type SqlDedup } from '@txbox/consumer'
+import { createIdempotency } from '@txbox/idempotency-key'
 import { createInbox } from '@txbox/inbox'
 import { createOutbox } from '@txbox/outbox'
 import { createQueue } from '@txbox/queue'
@@ -33,6 +35,16 @@ test('the file runs as it is, and runs again: with roles that cannot log in', as
   for (let round = 1; round <= 2; round += 1) await users.run(named, (sql) => sql)
 })
 
+function fail(): never {
+  throw new Error('The stored response was not replayed.')
+}
+
+async function begin(dedup: SqlDedup, key: string): Promise<string> {
+  const begun = await dedup.begin({ consumer: 'c', key })
+  if (begun.status !== 'won') throw new Error(begun.status)
+  return begun.token
+}
+
 describe('with the rights of docs/privileges and no others', () => {
   test('a service claims, renews, forgets and publishes, a relay publishes, and a collector collects', async () => {
     const database = as('app')
@@ -60,6 +72,13 @@ describe('with the rights of docs/privileges and no others', () => {
       expect(await inbox.forget(tx, { id: 'b', payload: 1 })).toBe(true)
     })
 
+    const dedup = sqlDedup({ database })
+    const [done, released] = [await begin(dedup, 'done'), await begin(dedup, 'released')]
+    expect(await dedup.extend(done)).toBe('extended')
+    expect(await dedup.complete(done, { retentionMs: 1000 })).toBe('completed')
+    expect((await dedup.begin({ consumer: 'c', key: 'done' })).status).toBe('done')
+    expect(await dedup.release(released)).toBe('released')
+
     const broker = new Broker()
     const relay = createRelay({ database: as('relay'), publisher: broker.publisher() })
     expect(await relay.drain()).toMatchObject({ published: 4 })
@@ -71,18 +90,31 @@ describe('with the rights of docs/privileges and no others', () => {
     await garbage.buffered({ key: 'k', from: 1, diedAgo: 100 * 86_400 })
     await garbage.parkLocal({ id: 'dead', diedAgo: 100 * 86_400 })
     await garbage.removed('c', 100 * 86_400)
+    await target.past(new Date((await target.now()).getTime() + 1000))
     const collected = await createGarbageCollector({ database: as('gc') }).runOnce()
-    const removed = { inbox: 1, deadLetters: 2, redrives: 2, bufferedDeadLetters: 1 }
+    const removed = { inbox: 2, deadLetters: 2, redrives: 2, bufferedDeadLetters: 1 }
     expect(collected).toMatchObject({ ...removed, failures: 0, complete: true })
 
     const inspection = connectedPortsOf('test', as('viewer')).inspection()
-    expect(await inspection.status()).toMatchObject({ backlog: { count: 0 }, lastCollection: { inbox: 1 } })
+    expect(await inspection.status()).toMatchObject({ backlog: { count: 0 }, lastCollection: { inbox: 2 } })
     expect(await inspection.blockingKeys(5)).toEqual([])
     expect(await inspection.queues(5)).toEqual([])
     expect(await inspection.localConsumers(5)).toEqual([])
     expect(await inspection.stuckKeys(5)).toMatchObject({ keys: [] })
     const findings = await inspection.diagnose({ longTransactionMs: 60_000 })
     expect(findings.filter(({ verdict }) => verdict === 'problem')).toEqual([])
+  })
+
+  test('a service handles requests under a lease', async () => {
+    const idempotency = createIdempotency({ database: as('app'), name: 'leased' })
+    const request = { method: 'POST', path: '/', headers: { 'idempotency-key': 'k' }, body: new Uint8Array() }
+    const failing = idempotency.handleLeased(request, () => Promise.reject(new Error('declined')))
+    await expect(failing).rejects.toThrow('declined')
+    const answers = [
+      await idempotency.handleLeased(request, () => ({ status: 201 })),
+      await idempotency.handleLeased(request, fail),
+    ]
+    expect(answers.map(({ status }) => status)).toEqual([201, 201])
   })
 
   test('a service sends with deduplication, and a collector removes the ids', async () => {

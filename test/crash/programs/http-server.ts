@@ -1,6 +1,11 @@
 // A server of HTTP requests with an Idempotency-Key, each of which writes one effect.
 import http from 'node:http'
-import { createIdempotency, type HttpRequest, type HttpResponse } from '@txbox/idempotency-key'
+import {
+  createIdempotency,
+  type HttpRequest,
+  type HttpResponse,
+  type LeasedWork,
+} from '@txbox/idempotency-key'
 import { mysql } from '@txbox/mysql'
 import { postgres } from '@txbox/postgres'
 import { mortalMysqlPool } from './mortal-mysql-pool.ts'
@@ -9,6 +14,8 @@ import { configOf, Mortal, report, type ProgramConfig } from './mortal.ts'
 export interface HttpServerConfig extends ProgramConfig {
   readonly port: number
   readonly effect: string
+  /** Set for a handler without a transaction, whose effect counts each call of another system with its idempotency key. */
+  readonly leaseMs?: number
 }
 
 const config = configOf<HttpServerConfig>()
@@ -19,7 +26,14 @@ const handle = config.url.startsWith('mysql:') ? await onMysql() : onPostgres()
 type Handle = (request: HttpRequest) => Promise<HttpResponse>
 
 function onPostgres(): Handle {
-  const idempotency = createIdempotency({ database: postgres({ db: mortal.pool(config, 3) }) })
+  const pool = mortal.pool(config, 3)
+  const idempotency = createIdempotency({ database: postgres({ db: pool }) })
+  const { leaseMs } = config
+  if (leaseMs !== undefined) {
+    const write = (name: string): Promise<unknown> =>
+      pool.query('insert into public.effects (name) values ($1)', [name])
+    return (request) => idempotency.handleLeased(request, calling(write), { leaseMs })
+  }
   return (request) =>
     idempotency.handle(request, async (tx) => {
       mortal.reach('before the effect')
@@ -35,6 +49,12 @@ async function onMysql(): Promise<Handle> {
   const connection = await pool.getConnection()
   await connection.query('select get_lock(?, 0)', [`http-server ${process.pid}`])
   const idempotency = createIdempotency({ database: mysql({ db: pool }) })
+  const { leaseMs } = config
+  if (leaseMs !== undefined) {
+    const write = (name: string): Promise<unknown> =>
+      pool.query('insert into effects (name) values (?)', [name])
+    return (request) => idempotency.handleLeased(request, calling(write), { leaseMs })
+  }
   return (request) =>
     idempotency.handle(request, async (tx) => {
       mortal.reach('before the effect')
@@ -42,6 +62,17 @@ async function onMysql(): Promise<Handle> {
       mortal.reach('after the effect')
       return responseOf()
     })
+}
+
+/** A handler that calls another system. */
+function calling(write: (name: string) => Promise<unknown>): LeasedWork {
+  return async ({ idempotencyKey }) => {
+    mortal.reach('before the effect')
+    await write(`${config.effect} ${idempotencyKey}`)
+    await write(config.effect)
+    mortal.reach('after the effect')
+    return responseOf()
+  }
 }
 
 /** Which process has made the response, so that a test sees who did. */

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { createPool } from 'mysql2/promise'
 import { Pool } from 'pg'
 import { afterAll, expect } from 'vitest'
-import { createBatcher, createConsumer } from '@txbox/consumer'
+import { createBatcher, createConsumer, sqlDedup } from '@txbox/consumer'
 import { consoleLogger, exponentialBackoff } from '@txbox/core'
 import { OptionChecker } from '@txbox/core/internal'
 import { createGarbageCollector } from '@txbox/gc'
@@ -191,6 +191,15 @@ const makers: Record<string, readonly [(options: never) => unknown, Record<strin
     queueSource: [
       (options) => queueSource(queue, options),
       { pollIntervalMs: hostileRecord({ min: number, max: number }) },
+    ],
+    sqlDedup: [
+      sqlDedup,
+      {
+        database: databases,
+        retentionMs: number,
+        leaseMs: number,
+        onUnavailable: fc.constantFrom('fail', 'process', 'x'),
+      },
     ],
     redisDedup: [
       redisDedup,

@@ -5,8 +5,16 @@ import type * as Core from '@nestjs/core'
 import type { PoolClient } from 'pg'
 import { describe } from 'vitest'
 import type * as Plugin from '@txbox/idempotency-key/nest'
-import { FORBIDDEN, frameworkRules, type Handle, type Reply } from '../../http/framework-rules.ts'
-import { useOrders } from '../../http/http-under-test.ts'
+import type { RequestContext } from '@txbox/idempotency-key'
+import {
+  FORBIDDEN,
+  frameworkRules,
+  type Handle,
+  type Reply,
+  type Served,
+} from '../../http/framework-rules.ts'
+import { useOrders, type Shop } from '../../http/http-under-test.ts'
+import { LEASE, leasedRules } from '../../http/leased-rules.ts'
 import { nestEndings } from './http-endings.ts'
 
 /** One version of NestJS, with the plug-in that has loaded it. */
@@ -22,8 +30,27 @@ export function nestRules(load: () => Promise<Nest>): void {
   for (const platform of ['express', 'fastify']) {
     describe(platform, () => {
       nestEndings(world, load, platform)
+      leasedRules(world, async (shop, charge) => {
+        const nest = await load()
+        const { common, plugin } = nest
+        class ChargesController {
+          async charge(about: RequestContext, body: unknown, response: Settable): Promise<unknown> {
+            return written(response, await failingAsNest(common, () => charge(about, body)), common)
+          }
+        }
+        const { prototype } = ChargesController
+        plugin.IdempotentRequest()(prototype, 'charge', 0)
+        common.Body()(prototype, 'charge', 1)
+        common.Res({ passthrough: true })(prototype, 'charge', 2)
+        const descriptor = Object.getOwnPropertyDescriptor(prototype, 'charge')!
+        for (const decorator of [common.Post('charge'), plugin.Idempotent(LEASE)]) {
+          decorator(prototype, 'charge', descriptor)
+        }
+        return servedNest(nest, platform, shop, ChargesController)
+      })
       frameworkRules(world, async (shop, routes) => {
-        const { common, core, plugin, platforms } = await load()
+        const nest = await load()
+        const { common, plugin } = nest
         class OrdersController {
           async read(): Promise<unknown> {
             return { read: true }
@@ -55,22 +82,32 @@ export function nestRules(load: () => Promise<Nest>): void {
           define(name, common.Post(name))
         }
         define('read', common.Get('read'))
-        common.Controller()(OrdersController)
-        // oxlint-disable-next-line typescript/no-extraneous-class -- a module of NestJS is a class.
-        class AppModule {}
-        common.Module({
-          imports: [plugin.IdempotencyModule.forRoot({ idempotency: shop.idempotency as never })],
-          controllers: [OrdersController],
-        })(AppModule)
-        const app = await core.NestFactory.create(AppModule, (await platforms[platform]!()) as never, {
-          logger: false,
-        })
-        await app.listen(0, '127.0.0.1')
-        const { port } = (app.getHttpServer() as { address(): AddressInfo }).address()
-        return { url: `http://127.0.0.1:${port}`, close: () => app.close() }
+        return servedNest(nest, platform, shop, OrdersController)
       })
     })
   }
+}
+
+/** A server with one controller. */
+async function servedNest(
+  { common, core, plugin, platforms }: Nest,
+  platform: string,
+  shop: Shop,
+  controller: new () => object,
+): Promise<Served> {
+  common.Controller()(controller)
+  // oxlint-disable-next-line typescript/no-extraneous-class -- a module of NestJS is a class.
+  class AppModule {}
+  common.Module({
+    imports: [plugin.IdempotencyModule.forRoot({ idempotency: shop.idempotency as never })],
+    controllers: [controller],
+  })(AppModule)
+  const app = await core.NestFactory.create(AppModule, (await platforms[platform]!()) as never, {
+    logger: false,
+  })
+  await app.listen(0, '127.0.0.1')
+  const { port } = (app.getHttpServer() as { address(): AddressInfo }).address()
+  return { url: `http://127.0.0.1:${port}`, close: () => app.close() }
 }
 
 /** What responses of both platforms have. */

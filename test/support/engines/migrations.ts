@@ -118,6 +118,7 @@ const ROWS: Readonly<Record<number, readonly (readonly [table: string, columns: 
       ['subscriptions', 'type, consumer, registered_at', "'t', 'c', NOW"],
       ['removals', 'removed_at, discarded, consumer, type, removed_by', "NOW, 3, 'c', 't', 'me'"],
     ],
+    13: [['dedup_leases', 'consumer, KEY, token, expires_at', "'c', 'k', TOKEN, NOW"]],
   }
 
 /** Puts a row into each table of this migration. @returns the tables */
@@ -129,8 +130,11 @@ export async function fillTables(target: Target, where: string, number: number):
   for (const [table, columns, values] of rows) {
     const name = tableIn(target, where, table)
     const list = columns.replace('KEY', postgres ? 'key' : '`key`')
+    const token = postgres ? 'pg_catalog.gen_random_uuid()' : "x'00112233445566778899aabbccddeeff'"
     const now = postgres ? 'clock_timestamp()' : 'utc_timestamp(6)'
-    await target.sql(`insert into ${name} (${list}) values (${values.replaceAll('NOW', now)})`)
+    await target.sql(
+      `insert into ${name} (${list}) values (${values.replaceAll('NOW', now).replace('TOKEN', token)})`,
+    )
   }
   return rows.map(([table]) => table)
 }

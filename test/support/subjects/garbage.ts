@@ -260,7 +260,7 @@ export class Garbage {
     await this.onDelete('nothing')
     for (const table of [
       ...['inbox', 'outbox', 'parked', 'queue', 'redrives', 'leases', 'waiting', 'versions'],
-      ...['local_outbox', 'local_parked', 'subscriptions', 'removals'],
+      ...['local_outbox', 'local_parked', 'subscriptions', 'removals', 'dedup_leases'],
     ]) {
       await this.#target.sql(`delete from ${this.table(table)}`)
     }

@@ -7,6 +7,7 @@ import {
   type HttpResponse,
   type Idempotency,
   type IdempotencyOptions,
+  type LeasedWork,
   type Work,
 } from '@txbox/idempotency-key'
 import type { Root, Target } from '../engines/target.ts'
@@ -53,6 +54,46 @@ export class IdempotencyUnderTest {
       await gate.pass()
       return this.create(tx, about)
     })
+  }
+
+  /** The idempotency keys with which another system was called, by handlers without a transaction. */
+  readonly calledWith: (string | undefined)[] = []
+
+  /** A handler that calls another system. */
+  readonly charge: LeasedWork = ({ idempotencyKey }) => {
+    this.calledWith.push(idempotencyKey)
+    return {
+      status: 201,
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ charge: this.calledWith.length }),
+    }
+  }
+
+  handleLeased(
+    request: Partial<HttpRequest> = {},
+    work: LeasedWork = this.charge,
+    options?: { leaseMs: number },
+  ): Promise<HttpResponse> {
+    return this.idempotency.handleLeased(post(request), work, options)
+  }
+
+  /** A request whose handler waits at the gate before it calls the other system. */
+  handleLeasedThrough(gate: Gate, options?: { leaseMs: number }): Promise<HttpResponse> {
+    const work: LeasedWork = async (about) => {
+      await gate.pass()
+      return this.charge(about)
+    }
+    return this.handleLeased({}, work, options)
+  }
+
+  /** Lets all leases and the responses that were stored under them pass. */
+  async expireLeases(): Promise<void> {
+    const past =
+      this.#target.engine === 'postgres'
+        ? "clock_timestamp() - interval '1 second'"
+        : 'utc_timestamp(6) - interval 1 second'
+    const table = this.#target.outboxTable.replace(/outbox$/, 'dedup_leases')
+    await this.#target.sql(`update ${table} set expires_at = ${past}`)
   }
 
   /** Committed effects. */

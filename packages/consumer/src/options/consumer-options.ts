@@ -119,7 +119,7 @@ export interface ConsumerOptions<P = unknown> {
    * message is handled again.
    */
   dedup?: DedupStore | readonly DedupStore[] | undefined
-  /** How long a mark of `dedup` is kept, 1 s to 100 years. @default the store's own retention, 1 day for redisDedup() */
+  /** How long a mark of `dedup` is kept, 1 s to 100 years. @default the store's own retention, 1 day for redisDedup() and sqlDedup() */
   retentionMs?: number | undefined
   /** The key of a message for `dedup` and `context.key`. With an inbox, pass the key of the inbox. @default messageId() */
   key?: KeyExtractor<InboxMessage<P>> | undefined

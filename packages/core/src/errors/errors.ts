@@ -150,7 +150,8 @@ export class DatabaseAccessError extends TxboxError {
 }
 
 /**
- * A relay tried to settle messages under a lease that has expired or that another owner has taken. Nothing was changed.
+ * A relay tried to settle messages, or a request to store its response, under a lease that has expired or that another owner has
+ * taken. Nothing was changed.
  */
 export class LeaseLostError extends TxboxError {
   constructor(message: string, options: { cause?: unknown } = {}) {

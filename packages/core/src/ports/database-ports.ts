@@ -1,5 +1,6 @@
 import type { TransactOptions } from './transact-options.ts'
 import type { DeadLetterStore } from './dead-letter-store.ts'
+import type { DedupLeaseStore } from './dedup-lease-store.ts'
 import type { GarbageStore } from './garbage-store.ts'
 import type { InboxStore } from './inbox-store.ts'
 import type { InspectionStore } from './inspection-store.ts'
@@ -116,6 +117,8 @@ export interface ConnectedPorts extends DatabasePorts {
    */
   local(options: { readonly statementTimeoutMs: number }): LocalStore
   subscriptions(): SubscriptionStore
+  /** Returns the store of claims under a lease. A statement without an answer within `statementTimeoutMs` counts as failed. */
+  dedupLeases(options: { readonly statementTimeoutMs: number }): DedupLeaseStore
   removals(): SubscriptionRemovalStore
   garbage(): GarbageStore
   inspection(): InspectionStore

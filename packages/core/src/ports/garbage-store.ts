@@ -28,6 +28,8 @@ export interface CollectionRecord {
 export interface GarbageStore {
   /** Removes claims whose retention has passed, with the results that are stored with them. */
   removeExpiredClaims(limit: number, from: string | undefined): Promise<Removal | 'timed-out'>
+  /** Removes claims under a lease whose lease or retention has passed. */
+  removeExpiredLeases(limit: number, from: string | undefined): Promise<Removal | 'timed-out'>
   /** Removes dead letters that died more than `retentionMs` ago. Other parked messages stay. */
   removeDeadLetters(
     limit: number,

@@ -4,6 +4,7 @@
  */
 export type { ConnectedPorts, DatabasePorts } from './database-ports.ts'
 export type { DeadLetterStore, KeptError, ParkedMessage, StoredPayload } from './dead-letter-store.ts'
+export type { DedupLeaseResult, DedupLeaseStore, DedupOwner } from './dedup-lease-store.ts'
 export type { CollectionRecord, GarbageStore, Removal } from './garbage-store.ts'
 export type {
   Claim,

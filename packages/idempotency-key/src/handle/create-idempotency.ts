@@ -2,6 +2,7 @@ import type { ConnectedDatabase } from '@txbox/core'
 import { OptionChecker, connectedPortsOf, loggerOption } from '@txbox/core/internal'
 import { idempotencySettings } from './idempotency-settings.ts'
 import type { Idempotency, IdempotencyOptions } from './idempotency.ts'
+import { leaseOption } from './lease-option.ts'
 import { requestLog } from './request-log.ts'
 import { RequestRunner } from './request-runner.ts'
 import { runnerKey } from './runner-of.ts'
@@ -48,6 +49,10 @@ export function createIdempotency<Tx>(
     name: settings.name,
     [runnerKey]: runner,
     handle: async (request, work) => (await runner.answer(request, work as never)).response,
+    async handleLeased(request, work, options = {}) {
+      const leaseMs = leaseOption('handleLeased', options)
+      return (await runner.answer(request, (_, about) => work(about), { leaseMs })).response
+    },
     on: (event, listener) => log.events.on(event, listener),
   }
   return idempotency

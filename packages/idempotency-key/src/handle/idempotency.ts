@@ -1,6 +1,7 @@
 import type { Logger } from '@txbox/core'
 import type { HttpRequest, RequestContext } from '../request/http-request.ts'
 import type { HttpResponse } from '../response/http-response.ts'
+import type { LeaseOptions } from './lease-option.ts'
 import type { Seal } from '../response/seal.ts'
 
 export interface IdempotencyOptions {
@@ -97,6 +98,9 @@ export interface IdempotencyEvents {
 /** The work of a request, in the transaction that stores the response. What it throws rolls the transaction back. */
 export type Work<Tx> = (tx: Tx, about: RequestContext) => Promise<HttpResponse> | HttpResponse
 
+/** The work of a request without a transaction, such as a call of another system. */
+export type LeasedWork = (about: RequestContext) => Promise<HttpResponse> | HttpResponse
+
 /** Handles each request once, and replays its response to the attempts that follow. */
 export interface Idempotency<Tx> {
   /** The option `name`. */
@@ -109,6 +113,22 @@ export interface Idempotency<Tx> {
    * Rejects only with what `work` throws; its transaction is then rolled back, and the next request runs.
    */
   handle(request: HttpRequest, work: Work<Tx>): Promise<HttpResponse>
+  /**
+   * Like `handle`, for a handler that calls another system, such as a payment provider. The claim of the key commits first, as a lease
+   * in the table `dedup_leases`; `work` runs without a transaction; then its response is stored. The effect happens **at least once**:
+   * pass `about.idempotencyKey` to the other system, which makes it once there.
+   *
+   * - The lease is extended after each third of it, by the database's clock. When it is lost, `about.signal` is aborted, nothing is
+   *   stored, and the answer is 503.
+   * - After a crash, the next request runs when the lease has passed, with the same `about.idempotencyKey`. Until then it gets 409.
+   * - If `work` throws, takes longer than `timeoutMs`, or returns a response that is not kept or cannot be stored, the lease is
+   *   released at once, and the next request runs. A handler that goes on after its signal was aborted may run beside the next one.
+   * - A response is replayed for `retentionMs` from when it was stored. `work` is never called twice for one request.
+   * - `handle` and `handleLeased` of one `name` refuse each other's keys with 500.
+   *
+   * Rejects only with what `work` throws, and with `InvalidOptionError` for wrong options.
+   */
+  handleLeased(request: HttpRequest, work: LeasedWork, options?: LeaseOptions): Promise<HttpResponse>
   /** Adds a listener. @returns a function that removes it. */
   on<E extends keyof IdempotencyEvents>(
     event: E,

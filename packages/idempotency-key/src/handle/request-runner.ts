@@ -1,22 +1,26 @@
-import type { Session } from '@txbox/core'
-import type { Claim, ClaimResult, ConnectedPorts } from '@txbox/core/ports'
+import { InvalidOptionError, type Session } from '@txbox/core'
+import type { Claim, ConnectedPorts } from '@txbox/core/ports'
 import { idempotencyKey, pause, readableDuration, within } from '@txbox/core/internal'
 import { Flights } from './flights.ts'
+import type { Found, StoredClaim } from './found.ts'
 import type { HandlerCall } from './handler-call.ts'
 import type { HttpRequest, RequestContext, TakenRequest } from '../request/http-request.ts'
 import type { HttpResponse } from '../response/http-response.ts'
 import type { IdempotencySettings } from './idempotency-settings.ts'
-import type { Work } from './idempotency.ts'
+import type { LeasedWork, Work } from './idempotency.ts'
 import { HTTP_CONSUMER, identified, isUnscoped, type KeyedRequest } from './keyed-request.ts'
 import {
   FAILED,
   IN_FLIGHT,
   OTHER_REQUEST,
   UNAVAILABLE,
+  UNAVAILABLE_UNDER_LEASE,
   UNAVAILABLE_WITHOUT_KEY,
   problemResponse,
   type Problem,
 } from '../response/problems.ts'
+import { LeasedRequests, type HowLeased } from './leased-requests.ts'
+import { LEASED_MARK } from './mark-leased.ts'
 import type { RequestLog } from './request-log.ts'
 import { RequestTimeoutError } from './request-timeout-error.ts'
 import { inTransaction, type Ending } from './request-transaction.ts'
@@ -34,41 +38,50 @@ export interface Answer {
   readonly response: HttpResponse
 }
 
-type Found =
-  | { readonly kind: 'handled'; readonly response: CheckedResponse }
-  | { readonly kind: 'duplicate'; readonly claim: Extract<ClaimResult, { status: 'duplicate' }> }
-  | { readonly kind: 'in-flight' }
-
 /** Answers requests: see the table of `docs/http.md`. */
 export class RequestRunner {
   readonly settings: IdempotencySettings
   readonly #ports: ConnectedPorts
   readonly #log: RequestLog
   readonly #flights = new Flights()
+  readonly #leased: LeasedRequests
 
   constructor(ports: ConnectedPorts, settings: IdempotencySettings, log: RequestLog) {
     this.#ports = ports
     this.settings = settings
     this.#log = log
+    this.#leased = new LeasedRequests(ports, settings, this.#flights)
   }
 
   /**
    * Answers a request by its handler, by a stored response, or by a problem. Rejects only with what `work` throws, and with the
    * reason of `how.signal`.
    *
-   * @param how `canRepeat: false` if `work` cannot be called a second time, after a conflict. `signal` gives up `work`.
+   * @param how `canRepeat: false` if `work` cannot be called a second time, after a conflict. `signal` gives up `work`. With
+   *   `leaseMs`, `work` gets no transaction.
    */
   async answer(
     request: TakenRequest,
     work: Work<unknown>,
-    { canRepeat = true, signal }: { readonly canRepeat?: boolean; readonly signal?: AbortSignal } = {},
+    {
+      canRepeat = true,
+      signal,
+      leaseMs,
+    }: {
+      readonly canRepeat?: boolean
+      readonly signal?: AbortSignal
+      readonly leaseMs?: number | undefined
+    } = {},
   ): Promise<Answer> {
     const found = identified(request, this.settings)
     if (found.kind === 'refused') return this.#problem(request, found.problem, found.error)
     const { timeoutMs, keep } = this.settings
     const how = { timeoutMs, keep, canRepeat, signal }
+    if (found.kind === 'keyed' && isUnscoped(request, this.settings)) this.#log.unscoped(request)
+    if (leaseMs !== undefined) {
+      return this.#underLease(request, found, (about) => work(undefined, about), { leaseMs, signal })
+    }
     if (found.kind === 'keyed') {
-      if (isUnscoped(request, this.settings)) this.#log.unscoped(request)
       return this.#keyed(request, found, (claim) =>
         inTransaction(this.#ports, how, (tx, session, call) => this.#claimed(tx, session, call, claim, work)),
       )
@@ -82,6 +95,22 @@ export class RequestRunner {
       return this.#problem(request, UNAVAILABLE_WITHOUT_KEY, ended.error)
     }
     return this.#ended(request, ended)
+  }
+
+  /** Answers a request whose handler runs without a transaction. */
+  async #underLease(
+    request: TakenRequest,
+    found: KeyedRequest | { readonly kind: 'plain' },
+    work: LeasedWork,
+    how: HowLeased,
+  ): Promise<Answer> {
+    if (found.kind === 'keyed') {
+      return this.#keyed(request, found, (keyed) => this.#leased.keyed(keyed, work, how))
+    }
+    const ended = await this.#leased.plain(work, how)
+    return ended.kind === 'failed' && ended.problem === UNAVAILABLE_UNDER_LEASE
+      ? this.#problem(request, UNAVAILABLE_WITHOUT_KEY, ended.error)
+      : this.#ended(request, ended)
   }
 
   /** Looks until the request is not in flight any more, for as long as it may wait. */
@@ -143,11 +172,12 @@ export class RequestRunner {
   async #replayed(
     request: HttpRequest,
     { fingerprint }: KeyedRequest,
-    { contentHash, result }: Extract<ClaimResult, { status: 'duplicate' }>,
+    { contentHash, result }: StoredClaim,
   ): Promise<Answer> {
     if (contentHash !== undefined && !fingerprint.equals(contentHash)) {
       return this.#problem(request, OTHER_REQUEST)
     }
+    if (result === LEASED_MARK) return this.#problem(request, FAILED, underLease())
     const { timeoutMs, form } = this.settings
     const late = (): never => {
       throw new RequestTimeoutError(
@@ -170,6 +200,13 @@ export class RequestRunner {
     if (error !== undefined) this.#log.failed(error, request)
     return { kind: 'instead', response: problemResponse(problem, this.settings.documentation) }
   }
+}
+
+function underLease(): InvalidOptionError {
+  return new InvalidOptionError(
+    'A request cannot be handled in a transaction, because handleLeased has claimed its key. The handler did not run. Give handle ' +
+      'and handleLeased names of their own: createIdempotency({ name }).',
+  )
 }
 
 const IN_FLIGHT_HERE: Found = { kind: 'in-flight' }

@@ -8,7 +8,7 @@ import type { CheckedResponse } from '../response/response-checks.ts'
 
 const ATTEMPTS = 5
 /** How long after `timeoutMs` a rollback, or the answer to COMMIT, is waited for. */
-const GRACE_MS = 2000
+export const GRACE_MS = 2000
 
 /** How a transaction ended that has no result. */
 export type Ending =
@@ -70,10 +70,15 @@ async function endingOf(error: unknown, call: HandlerCall, ports: ConnectedPorts
     if (ports.isConflict(error) || (await ports.lossOf(error)) !== 'nothing') return unavailable(error)
     throw error
   }
+  return failureOf(error, ports)
+}
+
+/** Returns what a failure of the database means for the client. */
+export function failureOf(error: unknown, ports: Pick<ConnectedPorts, 'isConflict'>): Ending {
   if (ports.isConflict(error) || (isTxboxError(error) && error.retryable)) return unavailable(error)
   return { kind: 'failed', problem: FAILED, error }
 }
 
-function unavailable(error: unknown): Ending {
+export function unavailable(error: unknown): Ending {
   return { kind: 'failed', problem: UNAVAILABLE, error }
 }

@@ -4,6 +4,7 @@ import type { RequestRunner } from '../handle/request-runner.ts'
 
 /** The transaction and the context that a plug-in passes to the handler of its framework. */
 export interface BridgedRequest<Tx = unknown> extends RequestContext {
+  /** `undefined` under a lease. */
   readonly tx: Tx
 }
 
@@ -29,8 +30,16 @@ export interface HeldHandler {
   fail(): void
 }
 
-/** Begins a request, up to its handler. For frameworks that call a handler by themselves, and once only. */
-export async function openBridge(runner: RequestRunner, request: TakenRequest): Promise<Bridge> {
+/**
+ * Begins a request, up to its handler. For frameworks that call a handler by themselves, and once only.
+ *
+ * @param leaseMs for a handler without a transaction.
+ */
+export async function openBridge(
+  runner: RequestRunner,
+  request: TakenRequest,
+  leaseMs?: number,
+): Promise<Bridge> {
   const begun = Promise.withResolvers<BridgedRequest>()
   const ready = Promise.withResolvers<HttpResponse>()
   // After `timeoutMs`, nobody waits for the handler any more.
@@ -40,7 +49,7 @@ export async function openBridge(runner: RequestRunner, request: TakenRequest): 
     begun.resolve({ ...about, tx })
     return ready.promise
   }
-  const answered = runner.answer(request, work, { canRepeat: false, signal: givenUp.signal }).then(
+  const answered = runner.answer(request, work, { canRepeat: false, signal: givenUp.signal, leaseMs }).then(
     ({ kind, response }) => (kind === 'handled' ? undefined : response),
     // The error of the handler, of which the framework makes a response.
     () => undefined,

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { pipeline, Transform, type Readable } from 'node:stream'
 import { InvalidOptionError } from '@txbox/core'
+import { nameOf } from '@txbox/core/internal'
 import { openBridge } from './bridge.ts'
 import { ByteCollector } from './byte-collector.ts'
 import { Course } from './fastify-course.ts'
@@ -8,6 +9,7 @@ import { hasBody } from './node-request.ts'
 import { requestOf, sentBody } from './fastify-request.ts'
 import { mediaType, type RequestContext } from '../request/http-request.ts'
 import type { Idempotency } from '../handle/idempotency.ts'
+import { leaseOption, type LeaseOptions } from '../handle/lease-option.ts'
 import type { RequestRunner } from '../handle/request-runner.ts'
 import { runnerOf } from '../handle/runner-of.ts'
 
@@ -20,14 +22,14 @@ export interface RequestTransaction {}
 
 /** The value of `request.idempotency` in the handler of a route with `config: { idempotency: true }`. */
 export type RequestIdempotency = RequestContext & {
-  /** The transaction, which commits before the first byte of the response is sent. */
+  /** The transaction, which commits before the first byte of the response is sent. Absent in a route with a lease. */
   readonly tx: RequestTransaction extends { tx: infer Tx } ? Tx : unknown
 }
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Handles each request of this route once. */
-    idempotency?: boolean | undefined
+    /** Handles each request of this route once: in a transaction, or with `{ leaseMs }` under a lease, as `handleLeased` does. */
+    idempotency?: boolean | LeaseOptions | undefined
   }
   interface FastifyRequest {
     /** Set in the handlers of routes with `config: { idempotency: true }`. */
@@ -54,7 +56,7 @@ type Requests = WeakMap<FastifyRequest, Shared>
  * is rolled back at `timeoutMs`.
  *
  * @throws {InvalidOptionError} when the option `idempotency` is not the result of `createIdempotency`, or when the config
- *   `idempotency` of a route is neither true nor false.
+ *   `idempotency` of a route is neither true, nor false, nor `{ leaseMs }`.
  */
 export async function fastifyIdempotency(
   app: FastifyInstance,
@@ -67,12 +69,7 @@ export async function fastifyIdempotency(
   app.addHook('onRoute', (route) => {
     const given: unknown = route.config?.idempotency
     if (given === undefined || given === false) return
-    if (given !== true) {
-      throw new InvalidOptionError(
-        'fastifyIdempotency: the config idempotency of a route must be true or false.',
-      )
-    }
-    handleOnce(route, runner, requests)
+    handleOnce(route, runner, requests, leaseOf(given))
   })
   app.addHook('onError', async (request, _, error) => requests.get(request)?.course?.fail(error))
   app.addHook('onSend', async (request, _, payload) => {
@@ -87,7 +84,22 @@ Object.assign(fastifyIdempotency, {
   [Symbol.for('fastify.display-name')]: '@txbox/idempotency-key',
 })
 
-function handleOnce(route: RouteOptions, runner: RequestRunner, requests: Requests): void {
+/** @returns `undefined` for a handler in a transaction. */
+function leaseOf(given: unknown): number | undefined {
+  if (given === true) return undefined
+  const where = 'fastifyIdempotency'
+  if (typeof given === 'object' && given !== null) return leaseOption(where, given)
+  throw new InvalidOptionError(
+    `${where}: the config idempotency of a route must be true, false or { leaseMs }, not ${nameOf(given)}.`,
+  )
+}
+
+function handleOnce(
+  route: RouteOptions,
+  runner: RequestRunner,
+  requests: Requests,
+  leaseMs: number | undefined,
+): void {
   const { methods, maxRequestBytes } = runner.settings
   const record = async (request: FastifyRequest, _: FastifyReply, payload: Readable): Promise<Readable> => {
     // A parser of multipart bodies reads the request itself.
@@ -99,7 +111,8 @@ function handleOnce(route: RouteOptions, runner: RequestRunner, requests: Reques
     return recorded(payload, body)
   }
   const begin = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
-    const bridge = await openBridge(runner, requestOf(request, requests.get(request)?.body?.bytes))
+    const taken = requestOf(request, requests.get(request)?.body?.bytes)
+    const bridge = await openBridge(runner, taken, leaseMs)
     if (bridge.handled !== undefined) {
       request.idempotency = bridge.handled
       requests.set(request, { course: new Course(reply, bridge) })

@@ -2,6 +2,8 @@ import { readBody, requestOfFetch, responseOfFetch, sentResponse } from './fetch
 import type { RequestContext } from '../request/http-request.ts'
 import type { HttpResponse } from '../response/http-response.ts'
 import type { Idempotency } from '../handle/idempotency.ts'
+import { leaseOption, type LeaseOptions } from '../handle/lease-option.ts'
+import type { RequestRunner } from '../handle/request-runner.ts'
 import { runnerOf } from '../handle/runner-of.ts'
 
 /** A handler of fetch that gets the transaction of its request, and the further arguments of the framework. */
@@ -25,7 +27,42 @@ export function idempotentFetch<Tx, Rest extends readonly unknown[] = []>(
   idempotency: Idempotency<Tx>,
   handler: IdempotentFetchHandler<Tx, Rest>,
 ): (request: Request, ...rest: Rest) => Promise<Response> {
-  const runner = runnerOf('idempotentFetch', idempotency)
+  return fetchHandler(runnerOf('idempotentFetch', idempotency), handler, undefined)
+}
+
+/** A handler of fetch that runs under a lease. */
+export type LeasedFetchHandler<Rest extends readonly unknown[] = []> = (
+  request: Request,
+  about: RequestContext,
+  ...rest: Rest
+) => Promise<Response> | Response
+
+/**
+ * Like `idempotentFetch`, for a handler that calls another system: it runs without a transaction, as `idempotency.handleLeased` says.
+ * `export const POST = idempotentFetchLeased(idempotency, async (request, { idempotencyKey, signal }) => Response.json(…))`
+ *
+ * @throws {InvalidOptionError} when `idempotency` is not the result of `createIdempotency`, or for a wrong option.
+ */
+export function idempotentFetchLeased<Tx, Rest extends readonly unknown[] = []>(
+  idempotency: Idempotency<Tx>,
+  handler: LeasedFetchHandler<Rest>,
+  options: LeaseOptions = {},
+): (request: Request, ...rest: Rest) => Promise<Response> {
+  const where = 'idempotentFetchLeased'
+  const runner = runnerOf(where, idempotency)
+  const leaseMs = leaseOption(where, options)
+  return fetchHandler<undefined, Rest>(
+    runner,
+    (request, _, about, ...rest) => handler(request, about, ...rest),
+    leaseMs,
+  )
+}
+
+function fetchHandler<Tx, Rest extends readonly unknown[]>(
+  runner: RequestRunner,
+  handler: IdempotentFetchHandler<Tx, Rest>,
+  leaseMs: number | undefined,
+): (request: Request, ...rest: Rest) => Promise<Response> {
   const { methods, maxRequestBytes, form } = runner.settings
   return async (request, ...rest) => {
     const takesKey = methods.has(request.method)
@@ -47,7 +84,7 @@ export function idempotentFetch<Tx, Rest extends readonly unknown[] = []>(
     // A body whose bytes are not all here can be read once.
     const canRepeat = request.body === null || (takesKey && body.byteLength <= maxRequestBytes)
     const taken = requestOfFetch(request, body)
-    const { kind, response } = await runner.answer(taken, work, { canRepeat })
+    const { kind, response } = await runner.answer(taken, work, { canRepeat, leaseMs })
     return kind === 'handled' && plain !== undefined ? plain : sentResponse(response)
   }
 }

@@ -3,6 +3,8 @@ import { readBody, requestOfFetch, responseOfFetch, sentResponse } from './fetch
 import type { RequestContext } from '../request/http-request.ts'
 import type { HttpResponse } from '../response/http-response.ts'
 import type { Idempotency } from '../handle/idempotency.ts'
+import { leaseOption, type LeaseOptions } from '../handle/lease-option.ts'
+import type { RequestRunner } from '../handle/request-runner.ts'
 import { runnerOf } from '../handle/runner-of.ts'
 
 /** The variables that the handlers behind the middleware can get. */
@@ -23,13 +25,31 @@ export interface IdempotencyVariables<Tx> {
 export function idempotent<Tx>(
   idempotency: Idempotency<Tx>,
 ): MiddlewareHandler<{ Variables: IdempotencyVariables<Tx> }> {
-  const runner = runnerOf('idempotent', idempotency)
+  return middleware(runnerOf('idempotent', idempotency), undefined)
+}
+
+/**
+ * Like `idempotent`, for a handler that calls another system: it runs without a transaction, as `idempotency.handleLeased` says.
+ * `app.post('/payments', idempotentLeased(idempotency), (c) => { c.get('idempotency').idempotencyKey … })`
+ *
+ * @throws {InvalidOptionError} when `idempotency` is not the result of `createIdempotency`, or for a wrong option.
+ */
+export function idempotentLeased<Tx>(
+  idempotency: Idempotency<Tx>,
+  options: LeaseOptions = {},
+): MiddlewareHandler<{ Variables: Pick<IdempotencyVariables<Tx>, 'idempotency'> }> {
+  const where = 'idempotentLeased'
+  const runner = runnerOf(where, idempotency)
+  return middleware(runner, leaseOption(where, options))
+}
+
+function middleware(runner: RequestRunner, leaseMs: number | undefined): MiddlewareHandler {
   const { methods, maxRequestBytes, form } = runner.settings
   return async (c, next) => {
     const body = methods.has(c.req.method) ? await bytesOf(c, maxRequestBytes) : new Uint8Array()
     let isStored = false
     const work = async (tx: unknown, about: RequestContext): Promise<HttpResponse> => {
-      c.set('tx', tx as Tx)
+      if (leaseMs === undefined) c.set('tx', tx)
       c.set('idempotency', about)
       await next()
       // Hono has made a response of what a handler has thrown.
@@ -40,7 +60,7 @@ export function idempotent<Tx>(
     const request = { ...requestOfFetch(c.req.raw, body), route: routeOf(c), native: c }
     try {
       // A middleware can call the handlers behind it only once.
-      const { kind, response } = await runner.answer(request, work, { canRepeat: false })
+      const { kind, response } = await runner.answer(request, work, { canRepeat: false, leaseMs })
       if (kind === 'instead' || isStored) replace(c, sentResponse(response))
     } catch (error) {
       if (error !== c.error) throw error

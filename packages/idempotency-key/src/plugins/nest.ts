@@ -18,11 +18,15 @@ import { requestOf } from './fastify-request.ts'
 import { holdResponse } from './nest-express.ts'
 import { holdReply } from './nest-fastify.ts'
 import { nodeRequest } from './node-request.ts'
+import { leaseOption, type LeaseOptions } from '../handle/lease-option.ts'
 import { runnerOf } from '../handle/runner-of.ts'
 
 const IDEMPOTENCY = Symbol.for('txbox.idempotency')
 /** The property of a request that has its transaction. */
 const BRIDGED = Symbol.for('txbox.idempotency.request')
+
+/** The leases of the handlers with `@Idempotent({ leaseMs })`. */
+const LEASES = new WeakMap<object, number>()
 
 /** Answers requests in handlers with `@Idempotent()`: after the guards, before the pipes. */
 class IdempotencyInterceptor implements NestInterceptor {
@@ -42,7 +46,7 @@ class IdempotencyInterceptor implements NestInterceptor {
     const taken = isFastify
       ? requestOf(request as never)
       : await nodeRequest(request as never, runner.settings)
-    const bridge = await openBridge(runner, taken)
+    const bridge = await openBridge(runner, taken, LEASES.get(context.getHandler()))
     const { maxBytes } = runner.settings.form
     const held = (isFastify ? holdReply : holdResponse)(response as never, bridge, maxBytes)
     if (bridge.handled === undefined) {
@@ -73,7 +77,11 @@ function watched(handled: Observable<unknown>, bridge: Bridge, held: HeldHandler
     takeLast(1),
     finalize(() => {
       if (hasEnded) return
-      bridge.giveUp(new Error('An interceptor has given up the handler. Its transaction is rolled back.'))
+      bridge.giveUp(
+        new Error(
+          'An interceptor has given up the handler. Its transaction is rolled back, or its lease released.',
+        ),
+      )
       held.fail()
     }),
   )
@@ -99,18 +107,34 @@ Module({})(IdempotencyModule)
  * Decorates a handler of a controller of NestJS 11 or 12, over Express or Fastify: each of its requests is handled once. The
  * guards come before; what a pipe refuses is not stored. The handler is called once, so that a conflict in the database is a 503.
  * An interceptor around this one that gives up the handler rolls back, and aborts the handler's signal.
+ *
+ * With `{ leaseMs }`, the handler runs without a transaction under a lease, as `idempotency.handleLeased` says.
+ *
+ * @throws {InvalidOptionError} for a wrong option.
  */
-export function Idempotent(): MethodDecorator {
-  return UseInterceptors(IdempotencyInterceptor)
+export function Idempotent(options?: LeaseOptions): MethodDecorator {
+  const intercepted = UseInterceptors(IdempotencyInterceptor)
+  if (options === undefined) return intercepted
+  const leaseMs = leaseOption('@Idempotent', options)
+  return (target, name, descriptor) => {
+    LEASES.set(descriptor.value as object, leaseMs)
+    return intercepted(target, name, descriptor)
+  }
 }
 
 /**
  * A parameter of a handler with `@Idempotent()`: the transaction that commits with the response.
  *
- * @throws {InvalidOptionError} at a request, when the handler has no `@Idempotent()`.
+ * @throws {InvalidOptionError} at a request, when the handler has no `@Idempotent()`, or has a lease.
  */
 export const IdempotentTx: () => ParameterDecorator = createParamDecorator(
-  (_: unknown, context: ExecutionContext) => bridgedIn(context).tx,
+  (_: unknown, context: ExecutionContext) => {
+    const { tx } = bridgedIn(context)
+    if (tx !== undefined) return tx
+    throw new InvalidOptionError(
+      'The handler runs under a lease, and has no transaction: remove @IdempotentTx().',
+    )
+  },
 )
 
 /**

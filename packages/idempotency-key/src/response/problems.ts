@@ -67,6 +67,13 @@ export const UNAVAILABLE_WITHOUT_KEY: Problem = {
     'effect twice.',
 }
 
+export const UNAVAILABLE_UNDER_LEASE: Problem = {
+  status: 503,
+  title: 'The request could not be completed',
+  detail:
+    'The request was not completed, or its outcome is not known. Send it again with the same idempotency key: it may be handled again.',
+}
+
 export const FAILED: Problem = {
   status: 500,
   title: 'The request failed',

@@ -25,6 +25,7 @@ export interface Tables {
   readonly outbox: string
   readonly keyLocks: string
   readonly leases: string
+  readonly dedupLeases: string
   readonly parked: string
   readonly queue: string
   readonly localOutbox: string
@@ -62,6 +63,12 @@ export function tablesOf(where: string, prefix: unknown): Tables {
         `the prefix '${prefix.slice(0, -'local_'.length)}' has for local consumers.`,
     )
   }
+  if (/dedup_$/i.test(prefix)) {
+    throw new InvalidOptionError(
+      `${where}: the option 'prefix' must not end with 'dedup_', because '${prefix}leases' is the name of a table that ` +
+        `the prefix '${prefix.slice(0, -'dedup_'.length)}' has for dedup stores.`,
+    )
+  }
   const quoted = (name: string): string => quotedName(prefix + name)
   return {
     prefix,
@@ -69,6 +76,7 @@ export function tablesOf(where: string, prefix: unknown): Tables {
     outbox: quoted('outbox'),
     keyLocks: quoted('key_locks'),
     leases: quoted('leases'),
+    dedupLeases: quoted('dedup_leases'),
     parked: quoted('parked'),
     queue: quoted('queue'),
     localOutbox: quoted('local_outbox'),

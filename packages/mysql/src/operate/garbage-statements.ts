@@ -12,17 +12,33 @@ import type { ServerTraits } from '../connection/server.ts'
  * the row after the last matching one.
  */
 export function garbageStatements(
-  { inbox, parked, queue, localParked, redrives, removals, waiting, collections }: Tables,
+  { inbox, dedupLeases, parked, queue, localParked, redrives, removals, waiting, collections }: Tables,
   engine: ServerTraits['engine'],
 ) {
   /** MySQL refuses to lock the rows of JSON_TABLE; MariaDB has no OF. */
   const locking = (table: string): string =>
     engine === 'mysql' ? `for update of ${table} skip locked` : 'for update skip locked'
-  const claims = (name: string): string => `json_table(?, '$[*]' columns (
+  const from = "'1970-01-01' + interval ? microsecond"
+  const claims = (name: string, table: string): string => `json_table(?, '$[*]' columns (
   consumer varchar(800) character set ascii path '$[0]', hexadecimal varchar(1024) character set ascii path '$[1]'
 )) as ${name}
-straight_join ${inbox} as i force index (primary)
+straight_join ${table} as i force index (primary)
   on i.consumer = unhex(${name}.consumer) and i.\`key\` = unhex(${name}.hexadecimal)`
+  const findClaims = (table: string, index: string): string => `
+select hex(consumer) as consumer, hex(\`key\`) as \`key\`,
+  cast(timestampdiff(microsecond, '1970-01-01', expires_at) as char) as instant
+from ${table} force index (${index})
+where expires_at <= utc_timestamp(6) and expires_at >= ${from}
+order by expires_at
+limit ?`
+  const lockClaims = (table: string): string => `
+select hex(i.consumer) as consumer, hex(i.\`key\`) as \`key\`
+from ${claims('found', table)}
+where i.expires_at <= utc_timestamp(6)
+${locking('i')}`
+  const removeClaims = (table: string): string => `
+delete i
+from ${claims('locked', table)}`
   const letters = (
     name: string,
     table: string,
@@ -44,7 +60,6 @@ straight_join ${removals} as r force index (primary) on r.number = ${name}.numbe
 )) as ${name}
 straight_join ${waiting} as w force index (primary)
   on w.consumer = unhex(${name}.consumer) and w.\`key\` = unhex(${name}.hexadecimal) and w.from_version = ${name}.version`
-  const from = "'1970-01-01' + interval ? microsecond"
   const findLetters = (table: string, index: string): string => `
 select cast(place as char) as place, cast(timestampdiff(microsecond, '1970-01-01', dead_at) as char) as instant
 from ${table} force index (${index})
@@ -64,27 +79,21 @@ from ${letters('locked', table)}`
      * Finds expired claims by a plain read, which locks nothing. The values are the instant from which to search, in
      * microseconds, and the limit.
      */
-    findExpiredClaims: `
-select hex(consumer) as consumer, hex(\`key\`) as \`key\`,
-  cast(timestampdiff(microsecond, '1970-01-01', expires_at) as char) as instant
-from ${inbox} force index (inbox_expires_at)
-where expires_at <= utc_timestamp(6) and expires_at >= ${from}
-order by expires_at
-limit ?`,
+    findExpiredClaims: findClaims(inbox, 'inbox_expires_at'),
 
     /**
      * Locks those of the found rows that are not locked by another transaction and are still expired. Each row is
      * looked up by its whole key.
      */
-    lockExpiredClaims: `
-select hex(i.consumer) as consumer, hex(i.\`key\`) as \`key\`
-from ${claims('found')}
-where i.expires_at <= utc_timestamp(6)
-${locking('i')}`,
+    lockExpiredClaims: lockClaims(inbox),
 
-    removeExpiredClaims: `
-delete i
-from ${claims('locked')}`,
+    removeExpiredClaims: removeClaims(inbox),
+
+    findExpiredLeases: findClaims(dedupLeases, 'dedup_leases_expires_at'),
+
+    lockExpiredLeases: lockClaims(dedupLeases),
+
+    removeExpiredLeases: removeClaims(dedupLeases),
 
     /**
      * Finds dead letters of the outbox; other parked messages stay. The first value is the retention, in microseconds.

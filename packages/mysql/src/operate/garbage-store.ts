@@ -19,6 +19,7 @@ type Sql = ReturnType<typeof garbageStatements>
 interface Removing {
   readonly rows:
     | 'ExpiredClaims'
+    | 'ExpiredLeases'
     | 'DeadLetters'
     | 'QueueDeadLetters'
     | 'LocalDeadLetters'
@@ -33,6 +34,7 @@ interface Removing {
 
 const REMOVING: Readonly<Record<RemovalByAge, Removing>> = {
   removeExpiredClaims: { rows: 'ExpiredClaims', locksByAge: false, key: ['consumer', 'key'] },
+  removeExpiredLeases: { rows: 'ExpiredLeases', locksByAge: false, key: ['consumer', 'key'] },
   removeDeadLetters: { rows: 'DeadLetters', locksByAge: true, key: ['place'] },
   removeQueueDeadLetters: { rows: 'QueueDeadLetters', locksByAge: true, key: ['place'] },
   removeLocalDeadLetters: { rows: 'LocalDeadLetters', locksByAge: true, key: ['place'] },

@@ -7,7 +7,7 @@ import { EPOCH } from '../queue/queue-receive-statements.ts'
 /** The tables whose engines and indexes are checked. */
 const OURS = [
   ...['inbox', 'outbox', 'key_locks', 'leases', 'parked', 'queue', 'collections'],
-  ...['local_outbox', 'local_parked', 'subscriptions'],
+  ...['local_outbox', 'local_parked', 'subscriptions', 'dedup_leases'],
 ]
 
 /**
@@ -17,6 +17,7 @@ const OURS = [
 export function inspectionStatements({
   prefix,
   inbox,
+  dedupLeases,
   outbox,
   keyLocks,
   leases,
@@ -41,6 +42,7 @@ export function inspectionStatements({
   )
   const older = (table: string, instant: string): string =>
     `from ${table} where ${instant} <= utc_timestamp(6) - interval ? microsecond`
+  const expired = (table: string): string => `from ${table} where expires_at <= utc_timestamp(6)`
   const shards = Array.from(
     { length: 16 },
     (_, shard) => `(select created_at from ${outbox} where shard = ${shard} order by seq limit 1)`,
@@ -102,7 +104,7 @@ select
   ${count(`from ${parked} where dead_at is null and deliver_at is null`)} as parked,
   ${count(`from ${parked} where dead_at is null and deliver_at is not null`)} as scheduled,
   ${count(`from ${parked} where dead_at is not null`)} as dead,
-  ${count(`from ${inbox} where expires_at <= utc_timestamp(6)`)} as expired,
+  ${count(expired(inbox))} as expired,
   (
     select cast(table_rows as char) from information_schema.tables
     where table_schema = database() and table_name = ${literal(`${prefix}inbox`)}
@@ -116,7 +118,7 @@ select
     /** Counts the rows that a garbage collector would remove. A retention of null keeps dead letters forever. */
     collectable: `
 select
-  ${count(`from ${inbox} where expires_at <= utc_timestamp(6)`)} as inbox,
+  ${count(`${expired(inbox)} union all select 1 ${expired(dedupLeases)}`)} as inbox,
   ${count([parked, queue, localParked].map((table) => older(table, 'dead_at')).join(' union all select 1 '))} as dead_letters,
   ${count(`${older(redrives, 'redriven_at')} union all select 1 ${older(removals, 'removed_at')}`)} as redrives,
   ${count(older(waiting, 'dead_at'))} as buffered_dead_letters`,
@@ -259,6 +261,7 @@ select concat(table_name, '.', column_name, ' is ', data_type)
 from information_schema.columns
 where table_schema = database() and data_type <> 'varbinary' and (
   table_name = ${literal(`${prefix}inbox`)} and column_name in ('consumer', 'key')
+  or table_name = ${literal(`${prefix}dedup_leases`)} and column_name in ('consumer', 'key')
   or table_name = ${literal(`${prefix}leases`)} and column_name = 'name'
   or table_name = ${literal(`${prefix}queue`)} and column_name in ('topic', 'order_key')
   or table_name = ${literal(`${prefix}local_outbox`)} and column_name = 'consumer'

@@ -28,6 +28,8 @@ const PACKET_BYTES = 16 * 1_048_576
 const INDEXES = [
   'inbox.PRIMARY',
   'inbox.inbox_expires_at',
+  'dedup_leases.PRIMARY',
+  'dedup_leases.dedup_leases_expires_at',
   'outbox.PRIMARY',
   'key_locks.PRIMARY',
   'leases.PRIMARY',

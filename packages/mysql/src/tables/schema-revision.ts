@@ -37,7 +37,7 @@ export const migrations = new Migrations<Tables>({
   // The migration files use the default prefix. Quoted text must not change.
   on: (sql, tables) =>
     sql.replaceAll(
-      /('?)\btxbox_(inbox|(?:local_)?outbox|leases|(?:local_)?parked|queue|redrives|subscriptions|removals|versions|waiting|collections|key_locks|migrations)\b\1/g,
+      /('?)\btxbox_(inbox|(?:local_)?outbox|(?:dedup_)?leases|(?:local_)?parked|queue|redrives|subscriptions|removals|versions|waiting|collections|key_locks|migrations)\b\1/g,
       (_, quote: string, name: string) =>
         quote === '' ? quotedName(tables.prefix + name) : literal(tables.prefix + name),
     ),

@@ -41,6 +41,9 @@ with removed as (
   return {
     removeExpiredClaims: removeOldest('inbox', 'expires_at'),
 
+    /** Removes claims of dedup stores. */
+    removeExpiredLeases: removeOldest('dedup_leases', 'expires_at'),
+
     /** Removes dead letters of the outbox; other parked messages stay. $3 is the retention in milliseconds. */
     removeDeadLetters: removeOldest('parked', 'dead_at', retention, dead),
 

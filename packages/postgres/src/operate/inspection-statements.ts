@@ -11,6 +11,8 @@ export function inspectionStatements(schema: string) {
     `pg_catalog.floor(pg_catalog.date_part('epoch', ${interval}) * 1000::double precision)::bigint::text`
   const older = (table: string, instant: string): string =>
     `from ${schema}.${table} where ${instant} <= pg_catalog.statement_timestamp() - $2::double precision * interval '1 millisecond'`
+  const expired = (table: string): string =>
+    `from ${schema}.${table} where expires_at <= pg_catalog.statement_timestamp()`
   const ofQueue = `from ${schema}.queue as q where q.topic = $2::text`
   const firstQueue = (which: string, order: string): string =>
     `select q.topic from ${schema}.queue as q where q.${which} and q.topic > $1 order by q.topic, q.${order} limit 1`
@@ -75,7 +77,7 @@ select
   ${count(`from ${schema}.parked where dead_at is null and deliver_at is null`)} as parked,
   ${count(`from ${schema}.parked where dead_at is null and deliver_at is not null`)} as scheduled,
   ${count(`from ${schema}.parked where dead_at is not null`)} as dead,
-  ${count(`from ${schema}.inbox where expires_at <= pg_catalog.statement_timestamp()`)} as expired,
+  ${count(expired('inbox'))} as expired,
   (
     select greatest(c.reltuples::bigint, pg_catalog.pg_stat_get_live_tuples(c.oid), 0)::text
     from pg_catalog.pg_class as c where c.oid = '${schema.replaceAll("'", "''")}.inbox'::regclass::oid
@@ -86,7 +88,7 @@ select
     /** $2 is the retention of dead letters in milliseconds; null keeps them forever. */
     collectable: `
 select
-  ${count(`from ${schema}.inbox where expires_at <= pg_catalog.statement_timestamp()`)} as inbox,
+  ${count(['inbox', 'dedup_leases'].map(expired).join(' union all select '))} as inbox,
   ${count(['parked', 'queue', 'local_parked'].map((table) => older(table, 'dead_at')).join(' union all select '))} as dead_letters,
   ${count(`${older('redrives', 'redriven_at')} union all select ${older('removals', 'removed_at')}`)} as redrives,
   ${count(older('waiting', 'dead_at'))} as buffered_dead_letters`,
@@ -250,7 +252,7 @@ join pg_catalog.pg_class as c on c.oid = a.attrelid
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
 join pg_catalog.pg_collation as l on l.oid = a.attcollation
 where n.nspname = $1 and (c.relname, a.attname) in (
-    ('inbox', 'consumer'), ('inbox', 'key'), ('leases', 'name'), ('parked', 'order_key'), ('queue', 'topic'), ('queue', 'order_key'),
+    ('inbox', 'consumer'), ('inbox', 'key'), ('dedup_leases', 'consumer'), ('dedup_leases', 'key'), ('leases', 'name'), ('parked', 'order_key'), ('queue', 'topic'), ('queue', 'order_key'),
     ('local_outbox', 'consumer'), ('local_parked', 'consumer'), ('local_parked', 'order_key'), ('subscriptions', 'type'),
     ('subscriptions', 'consumer')
   )

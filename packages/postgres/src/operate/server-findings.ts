@@ -22,6 +22,8 @@ const OLDEST_VERSION = 150_000
 const INDEXES = [
   'inbox_pkey',
   'inbox_expires_at',
+  'dedup_leases_pkey',
+  'dedup_leases_expires_at',
   'outbox_pkey',
   'leases_pkey',
   'parked_pkey',

@@ -26,6 +26,7 @@ export {
   type SelectedRows,
   type Selecting,
 } from './operate/dead-letter-store.ts'
+export { SqlDedupLeaseStore, type NewLease } from './dedup/dedup-lease-store.ts'
 export { dueMessages } from './relay/due-messages.ts'
 export {
   durabilityFinding,

@@ -6,6 +6,7 @@ export type RemovalByAge = Exclude<keyof GarbageStore, 'removeHandled' | 'record
 
 const DOING: Readonly<Record<RemovalByAge, string>> = {
   removeExpiredClaims: 'removing expired claims',
+  removeExpiredLeases: 'removing expired claims of dedup stores',
   removeDeadLetters: 'removing dead letters',
   removeQueueDeadLetters: 'removing dead letters of queues',
   removeLocalDeadLetters: 'removing dead letters of local consumers',
@@ -41,6 +42,10 @@ export class SqlGarbageStore implements GarbageStore {
 
   removeExpiredClaims(limit: number, from: string | undefined): Promise<Removal | 'timed-out'> {
     return this.#remove('removeExpiredClaims', { limit, from })
+  }
+
+  removeExpiredLeases(limit: number, from: string | undefined): Promise<Removal | 'timed-out'> {
+    return this.#remove('removeExpiredLeases', { limit, from })
   }
 
   removeDeadLetters(...batch: ByRetention): Promise<Removal | 'timed-out'> {
