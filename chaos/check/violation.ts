@@ -37,7 +37,8 @@ export const CHECKS = {
     'no HTTP request waits for its 2xx beyond the lease + 5 s while its database is well, or at the end',
   'version order': 'the version buffer applies each key in order, without a gap',
   'nothing left': 'nothing is parked, waiting, queued, claimed or leased at the end',
-  standstill: 'no shard stands still beyond its lease + 5 s while its database and broker are well',
+  standstill:
+    'no shard stands still beyond its lease + 5 s, or of a local consumer + 15 s, while its database and broker are well',
   'one owner': 'a relay publishes only in shards that it holds',
   fence: 'only the holder of a shard settles its messages',
   'killing message': 'a message that kills relays is given up after its attempts',

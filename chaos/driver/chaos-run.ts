@@ -12,6 +12,7 @@ import { HttpLog } from './http-log.ts'
 import { HttpWaits } from './http-waits.ts'
 import { Losses } from './losses.ts'
 import { machineStretch } from './machine-load.ts'
+import { LOCAL_KINDS } from './local-heads.ts'
 import { Modes } from './modes.ts'
 import { OnlineChecks } from './online-checks.ts'
 import { relaySettings, type RelaySettings } from './relay-settings.ts'
@@ -23,12 +24,21 @@ import { Timeline } from './timeline.ts'
 
 /** How much longer than a lease a shard may stand still, or an HTTP request may wait. */
 const STANDSTILL_SPARE_MS = 5000
+/**
+ * A shard of a local consumer may change hands twice after one fault: to the process that is well, once the server has ended the
+ * transactions of the frozen one, and back to the frozen one when it goes on.
+ */
+const LOCAL_SPARE_MS = 15_000
 const SHORTEST_QUIET_MS = 1500
 /** A shard is moving if its first message has been the same for less than this; the time is longer on an overloaded machine. */
 const MOVING_MS = 700
 const LOOK_INTERVAL_MS = 200
 const WARM_UP_MS = 2000
 const START_LIMIT_MS = 120_000
+
+function spareMsOf(what: string): number {
+  return LOCAL_KINDS.some((kind) => what.startsWith(kind)) ? LOCAL_SPARE_MS : STANDSTILL_SPARE_MS
+}
 
 /** One run, from the start of the servers to the verdicts. */
 export async function runChaos(options: RunOptions): Promise<RunResult> {
@@ -162,14 +172,18 @@ class ChaosRun implements RunParts {
     for (;;) {
       await pause(LOOK_INTERVAL_MS)
       if (this.options.signal.aborted) return []
-      const [longest] = this.watch.standing()
+      const standing = this.watch.standing()
+      const [longest] = standing
       const stretch = machineStretch()
       this.maxStretch = Math.max(this.maxStretch, stretch)
       // A message that kills relays again and again keeps its shard from becoming quiet.
       const killed = this.online.killed()
       if (killed !== undefined && isSought(killed)) return [killed]
-      if (longest !== undefined && longest.ms > (this.settings.leaseMs + STANDSTILL_SPARE_MS) * stretch) {
-        const { check, text } = longest
+      const tooLong = standing.find(
+        ({ ms, what }) => ms > (this.settings.leaseMs + spareMsOf(what)) * stretch,
+      )
+      if (tooLong !== undefined) {
+        const { check, text } = tooLong
         this.standstills.push({ check, text })
         // The planted bug may be the reason for it.
         return [...(await this.online.look(isSought)), { check, text }]
