@@ -32,6 +32,10 @@ export class LeaseKeeper {
   readonly #groups = new Set<LeaseGroup>()
   #renewedAt = -Infinity
   #roundBeganAt = -Infinity
+  /** The part of a round after the renewal, while it is in progress. Never rejects. */
+  #sharing: { readonly done: Promise<void>; readonly sinceMs: number } | undefined
+  /** How many connections were given up. */
+  #cuts = 0
 
   constructor(store: LeaseStore, settings: Settings) {
     this.#store = store
@@ -64,18 +68,19 @@ export class LeaseKeeper {
   /**
    * One round: renews leases, counts the processes, and takes or gives away shards. The next round repeats what failed.
    *
-   * The renewal and the rest have a time limit each, together two thirds of the shortest lease: a renewal that is slow leaves the
-   * rest its time, and a rest that is slow does not delay the next renewal for too long.
+   * A renewal that is slow leaves the rest its time. A rest that is slow goes on beside the next renewal, which waits for one of its
+   * statements at most: if it were cut off, the shards that it has just acquired would be held by nobody for the length of a lease.
+   * After that length it is cut off.
    */
   async round(): Promise<void> {
     this.#roundBeganAt = this.#settings.clock.monotonicMs()
     const limitMs = this.#shortestLeaseMs / 3
     try {
       await within(this.#renewIfDue(), limitMs, renewedTooSlowly)
-      await within(this.#share(), limitMs, sharedTooSlowly)
+      const sharing = (this.#sharing ??= { done: this.#shareAlone(), sinceMs: this.#roundBeganAt })
+      await within(sharing.done, limitMs, () => this.#sharesTooSlowly(sharing.sinceMs))
     } catch (error) {
-      this.#settings.failed(error)
-      await this.#store.close()
+      await this.#failed(error)
     }
     for (const group of this.#groups) group.loseExpired()
   }
@@ -95,7 +100,9 @@ export class LeaseKeeper {
       closed.flatMap(({ leases }) => leases),
       closed.flatMap(({ cutOff }) => cutOff),
     )
-    await this.#store.close()
+    await this.#cut()
+    await this.#sharing?.done
+    await this.#cut()
   }
 
   get #shortestLeaseMs(): number {
@@ -108,6 +115,37 @@ export class LeaseKeeper {
 
   async #renewIfDue(): Promise<void> {
     if (this.#settings.clock.monotonicMs() - this.#renewedAt >= this.#roundMs * 0.9) await this.#renew()
+  }
+
+  async #failed(error: unknown): Promise<void> {
+    this.#settings.failed(error)
+    await this.#cut()
+  }
+
+  async #cut(): Promise<void> {
+    this.#cuts += 1
+    await this.#store.close()
+  }
+
+  /** @throws {Error} which is no outage: the leases were renewed just before, so that the work under them goes on. */
+  #sharesTooSlowly(sinceMs: number): void {
+    const ms = this.#shortestLeaseMs
+    if (this.#settings.clock.monotonicMs() - sinceMs < ms) return
+    throw new Error(
+      `Sharing the shards with other processes took longer than ${Math.round(ms)} ms: the connection is replaced, and the next round goes on.`,
+    )
+  }
+
+  async #shareAlone(): Promise<void> {
+    const cuts = this.#cuts
+    try {
+      await this.#share()
+    } catch (error) {
+      // What was cut off together with a renewal was reported with it.
+      if (cuts === this.#cuts) await this.#failed(error)
+    } finally {
+      this.#sharing = undefined
+    }
   }
 
   /** Returns shards, counts the processes, and takes or gives away shards. */
@@ -177,12 +215,5 @@ function byLease(groups: Iterable<LeaseGroup>): ReadonlyMap<number, readonly Lea
 function renewedTooSlowly(ms: number): never {
   throw new DatabaseUnavailableError(
     `Renewing the leases took longer than ${Math.round(ms)} ms: the connection is replaced.`,
-  )
-}
-
-/** Not an outage: the leases were renewed just before, so that the work under them goes on. */
-function sharedTooSlowly(ms: number): never {
-  throw new Error(
-    `Sharing the shards with other processes took longer than ${Math.round(ms)} ms: the connection is replaced, and the next round goes on.`,
   )
 }
