@@ -3,6 +3,7 @@ import { Pool } from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import type { ConnectedPorts, LocalRow } from '@txbox/core/ports'
 import { connectedPortsOf } from '@txbox/core/internal'
+import { createIdempotency } from '@txbox/idempotency-key'
 import { postgres } from '@txbox/postgres'
 import { databaseUrl } from '../support/engines/server-outbox-target.ts'
 import { useTarget } from '../support/engines/target.ts'
@@ -117,4 +118,40 @@ test('a limit of the idle time takes no snapshot: what commits before the first 
     { isolation: 'repeatable read', idleLimitMs: 30_000 },
   )
   expect(found).toEqual([{ one: 1 }])
+})
+
+test('H3 the server ends the transaction of a request whose process is frozen, so that the next request runs', async () => {
+  const database = async (): Promise<ReturnType<typeof postgres<Pool>>> => {
+    const pool = new Pool({ connectionString: await databaseUrl(target), max: 2 })
+    pool.on('error', () => undefined)
+    onTestFinished(() => pool.end())
+    return postgres({ db: pool })
+  }
+  const name = 'frozen requests'
+  const request = {
+    method: 'POST',
+    path: '/orders',
+    headers: { 'idempotency-key': 'k' },
+    body: new Uint8Array(),
+  }
+  const first = createIdempotency({ database: await database(), name, timeoutMs: 20_000 })
+  const answer = { status: 201, body: 'made' }
+  await first.handle(request, async (tx) => {
+    expect(await limitOf(tx as never)).toBe('21s')
+    return answer
+  })
+  const frozen = createIdempotency({ database: await database(), name, timeoutMs: 300 })
+  const other = createIdempotency({ database: await database(), name, whileInFlight: { waitMs: 10_000 } })
+  const later = { ...request, headers: { 'idempotency-key': 'l' } }
+  const { promise: hasBegun, resolve: begins } = Promise.withResolvers<void>()
+  const held = frozen.handle(later, async () => {
+    begins()
+    // The event loop stands still, as in a process that is stopped: nobody else can end the transaction.
+    const until = performance.now() + 2500
+    while (performance.now() < until);
+    return answer
+  })
+  await hasBegun
+  expect(await other.handle(later, async () => answer)).toMatchObject({ status: 201 })
+  expect((await held).status).toBe(503)
 })

@@ -74,6 +74,29 @@ test('T6 a local consumer whose registration hangs has handled nothing at the de
   expect(elapsed).toBeLessThan(DEADLINE_MS + 700)
 })
 
+test('T6 a preparation that fails after the deadline of its drain does not end the run of the next drain, which ends with its drain', async () => {
+  const failed = Promise.withResolvers<never>()
+  const register = [() => failed.promise]
+  let used = 0
+  const database = databaseWith(
+    {
+      subscriptions: () => ({ register: async () => register.shift()?.() ?? [], list: never }),
+      useConnections: (_, connections) => {
+        used += connections
+        return () => void (used -= connections)
+      },
+    },
+    { work: async () => [] },
+  )
+  const consumer = createLocalConsumer({ database, consumer: 'billing', handlers, logger: false })
+  onTestFinished(() => consumer.stop({ timeoutMs: 100 }))
+  await consumer.drain({ deadlineMs: DEADLINE_MS })
+  const second = consumer.drain({ deadlineMs: 2000 })
+  failed.reject(new Error('the preparation failed'))
+  await second
+  expect(used).toBe(0)
+})
+
 test('T6 a relay whose start hangs has published nothing at the deadline', async () => {
   const database = databaseWith({ checkSchema: never })
   const relay = createRelay({ database, publisher: publishEach(() => undefined), logger: false })

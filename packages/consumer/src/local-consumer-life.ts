@@ -61,7 +61,7 @@ export class LocalConsumerLife extends LifeCycle implements LocalConsumer {
     // Set first: a drain that ends meanwhile must not end the run.
     this.#isStarted = true
     try {
-      await (this.#run ??= this.#begin())
+      await this.#running()
     } catch (error) {
       this.#isStarted = false
       throw error
@@ -100,7 +100,7 @@ export class LocalConsumerLife extends LifeCycle implements LocalConsumer {
     let isEmpty = false
     let run: ConsumerRun | undefined
     try {
-      run = await untilTime((this.#run ??= this.#begin()), endsAt, () => undefined)
+      run = await untilTime(this.#running(), endsAt, () => undefined)
       const endTimeMs = Math.min(deadlineMs * END_TIME.share, END_TIME.maxMs)
       if (run !== undefined) isEmpty = await this.#emptied(run, endsAt - endTimeMs)
     } finally {
@@ -148,20 +148,26 @@ export class LocalConsumerLife extends LifeCycle implements LocalConsumer {
     await this.#ending
   }
 
+  #running(): Promise<ConsumerRun> {
+    if (this.#run !== undefined) return this.#run
+    const run = this.#begin()
+    this.#run = run
+    // By then, a drain whose time was over may have given this run up, and another one may have begun.
+    run.catch(() => {
+      if (this.#run === run) this.#run = undefined
+    })
+    return run
+  }
+
   async #begin(): Promise<ConsumerRun> {
-    try {
-      // Two runs would use the same leases: the next one begins after the last one has ended.
-      await this.#ending
-      const { ports, consumer, handlers } = this.#settings
-      // The hub does the same whenever it is joined, also after an outage. Here the caller of `start` gets the errors.
-      await ports.checkSchema()
-      await ports.subscriptions().register(consumer, [...handlers.keys()])
-      this.refuseStopped('start')
-      return await this.#started()
-    } catch (error) {
-      this.#run = undefined
-      throw error
-    }
+    // Two runs would use the same leases: the next one begins after the last one has ended.
+    await this.#ending
+    const { ports, consumer, handlers } = this.#settings
+    // The hub does the same whenever it is joined, also after an outage. Here the caller of `start` gets the errors.
+    await ports.checkSchema()
+    await ports.subscriptions().register(consumer, [...handlers.keys()])
+    this.refuseStopped('start')
+    return this.#started()
   }
 
   async #started(): Promise<ConsumerRun> {

@@ -94,7 +94,7 @@ export class LeasedRequests {
   ): Promise<Found | Ending | undefined> {
     const { retentionMs, timeoutMs } = this.#settings
     // The lease is extended until `timeoutMs`; the response is kept for its retention from then on.
-    const mark = { key: owner.key, retentionMs: retentionMs + timeoutMs + leaseMs }
+    const mark = { key: owner.key, retentionMs: retentionMs + timeoutMs + leaseMs, leaseMs }
     let found: Found | Ending
     try {
       const marked = await markLeased(this.#ports, mark, signal)

@@ -15,7 +15,11 @@ export const LEASED_MARK = '{"leased":true}'
  */
 export async function markLeased(
   ports: ConnectedPorts,
-  { key, retentionMs }: { readonly key: string; readonly retentionMs: number },
+  {
+    key,
+    retentionMs,
+    leaseMs,
+  }: { readonly key: string; readonly retentionMs: number; readonly leaseMs: number },
   signal: AbortSignal,
 ): Promise<'marked' | 'in-flight' | 'refused'> {
   const { inbox } = ports
@@ -37,7 +41,8 @@ export async function markLeased(
         await inbox.claim(session, claim)
         return 'marked'
       },
-      { signal },
+      // Whoever is frozen here must not keep the key for longer than the lease.
+      { signal, idleLimitMs: leaseMs },
     )
   return attemptsOnConflict(mark, ports, { attempts: ATTEMPTS, signal })
 }

@@ -10,6 +10,9 @@ const ATTEMPTS = 5
 /** How long after `timeoutMs` a rollback, or the answer to COMMIT, is waited for. */
 export const GRACE_MS = 2000
 
+/** How much longer than `timeoutMs` the server waits for the next statement of a process that may be frozen. */
+const FROZEN_AFTER_MS = 1000
+
 /** How a transaction ended that has no result. */
 export type Ending =
   /** The response is sent, and its transaction was rolled back. */
@@ -50,7 +53,11 @@ export async function inTransaction<T>(
   }
   const attempt = (): Promise<T> => {
     call.thrown = undefined
-    const transacted = ports.transact((tx, session) => body(tx, session, call), { signal: late.signal })
+    const transacted = ports.transact((tx, session) => body(tx, session, call), {
+      signal: late.signal,
+      // A frozen process must not keep its key: the other processes would answer 409 for as long.
+      idleLimitMs: timeoutMs + FROZEN_AFTER_MS,
+    })
     return transacted.finally(() => call.end())
   }
   const running = attemptsOnConflict(attempt, conflicts, { attempts: ATTEMPTS, signal: late.signal })
@@ -59,7 +66,11 @@ export async function inTransaction<T>(
       return endingOf(error, call, ports)
     })
     .finally(() => clearTimeout(timer))
-  return within(running, timeoutMs + GRACE_MS, () => unavailable(timedOut()))
+  return within(running, timeoutMs + GRACE_MS, () => {
+    // An answer to COMMIT may be lost: from now on, the database says whether the request is in flight.
+    call.end()
+    return unavailable(timedOut())
+  })
 }
 
 /** Returns what an error means for the client. @throws the handler's own error. */

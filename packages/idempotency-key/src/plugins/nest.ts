@@ -2,6 +2,7 @@ import {
   Inject,
   Injectable,
   Module,
+  SetMetadata,
   UseInterceptors,
   createParamDecorator,
   type CallHandler,
@@ -25,8 +26,8 @@ const IDEMPOTENCY = Symbol.for('txbox.idempotency')
 /** The property of a request that has its transaction. */
 const BRIDGED = Symbol.for('txbox.idempotency.request')
 
-/** The leases of the handlers with `@Idempotent({ leaseMs })`. */
-const LEASES = new WeakMap<object, number>()
+/** Metadata of handlers with `@Idempotent({ leaseMs })`: like that of guards, it is copied by a decorator that replaces the method. */
+const LEASE = 'txbox.idempotency.lease'
 
 /** Answers requests in handlers with `@Idempotent()`: after the guards, before the pipes. */
 class IdempotencyInterceptor implements NestInterceptor {
@@ -46,7 +47,7 @@ class IdempotencyInterceptor implements NestInterceptor {
     const taken = isFastify
       ? requestOf(request as never)
       : await nodeRequest(request as never, runner.settings)
-    const bridge = await openBridge(runner, taken, LEASES.get(context.getHandler()))
+    const bridge = await openBridge(runner, taken, leaseOf(context.getHandler()))
     const { maxBytes } = runner.settings.form
     const held = (isFastify ? holdReply : holdResponse)(response as never, bridge, maxBytes)
     if (bridge.handled === undefined) {
@@ -116,10 +117,18 @@ export function Idempotent(options?: LeaseOptions): MethodDecorator {
   const intercepted = UseInterceptors(IdempotencyInterceptor)
   if (options === undefined) return intercepted
   const leaseMs = leaseOption('@Idempotent', options)
+  const leased = SetMetadata(LEASE, leaseMs)
   return (target, name, descriptor) => {
-    LEASES.set(descriptor.value as object, leaseMs)
+    leased(target, name, descriptor)
     return intercepted(target, name, descriptor)
   }
+}
+
+function leaseOf(handler: object): number | undefined {
+  // A part of reflect-metadata, without which NestJS does not start.
+  const { getMetadata } = Reflect as unknown as { getMetadata(key: string, of: object): unknown }
+  const leaseMs = getMetadata(LEASE, handler)
+  return typeof leaseMs === 'number' ? leaseMs : undefined
 }
 
 /**
