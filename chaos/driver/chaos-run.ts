@@ -30,6 +30,8 @@ const STANDSTILL_SPARE_MS = 5000
  */
 const LOCAL_SPARE_MS = 15_000
 const SHORTEST_QUIET_MS = 1500
+/** Shards that move, but never all of them within a moment, do not keep the next fault away for longer than this. */
+const LONGEST_QUIET_MS = 45_000
 /** A shard is moving if its first message has been the same for less than this; the time is longer on an overloaded machine. */
 const MOVING_MS = 700
 const LOOK_INTERVAL_MS = 200
@@ -165,7 +167,7 @@ class ChaosRun implements RunParts {
     this.watch.isWell = true
   }
 
-  /** Waits until every shard moves again, and runs the online checks. */
+  /** Waits until every shard moves again, but not for too long, and runs the online checks. */
   async #quiet(): Promise<readonly Violation[]> {
     const isSought = (violation: Violation): boolean => showsPlant(this.options.plant, violation)
     const from = performance.now()
@@ -188,7 +190,9 @@ class ChaosRun implements RunParts {
         // The planted bug may be the reason for it.
         return [...(await this.online.look(isSought)), { check, text }]
       }
-      if (performance.now() - from < SHORTEST_QUIET_MS || (longest?.ms ?? 0) > MOVING_MS * stretch) continue
+      const quietMs = performance.now() - from
+      const isMoving = (longest?.ms ?? 0) <= MOVING_MS * stretch || quietMs > LONGEST_QUIET_MS * stretch
+      if (quietMs < SHORTEST_QUIET_MS || !isMoving) continue
       await this.online.lookAtResources()
       return this.online.look(isSought)
     }
