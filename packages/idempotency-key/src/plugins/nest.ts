@@ -126,8 +126,8 @@ export function Idempotent(options?: LeaseOptions): MethodDecorator {
 
 function leaseOf(handler: object): number | undefined {
   // A part of reflect-metadata, without which NestJS does not start.
-  const { getMetadata } = Reflect as unknown as { getMetadata(key: string, of: object): unknown }
-  const leaseMs = getMetadata(LEASE, handler)
+  const metadata = Reflect as unknown as { getMetadata(key: string, of: object): unknown }
+  const leaseMs = metadata.getMetadata(LEASE, handler)
   return typeof leaseMs === 'number' ? leaseMs : undefined
 }
 
