@@ -41,7 +41,7 @@ export async function markLeased(
         await inbox.claim(session, claim)
         return 'marked'
       },
-      // Whoever is frozen here must not keep the key for longer than the lease.
+      // A process that is frozen here must not keep the key for longer than the lease.
       { signal, idleLimitMs: leaseMs },
     )
   return attemptsOnConflict(mark, ports, { attempts: ATTEMPTS, signal })
