@@ -38,7 +38,7 @@ export const CHECKS = {
   'version order': 'the version buffer applies each key in order, without a gap',
   'nothing left': 'nothing is parked, waiting, queued, claimed or leased at the end',
   standstill:
-    'no shard stands still beyond its lease + 5 s, or of a local consumer + 15 s, while its database and broker are well',
+    'no shard stands still beyond its lease + 5 s (parked messages and local consumers + 20 s) while its database and broker are well',
   'one owner': 'a relay publishes only in shards that it holds',
   fence: 'only the holder of a shard settles its messages',
   'killing message': 'a message that kills relays is given up after its attempts',
