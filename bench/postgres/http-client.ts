@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net'
 
 const END_OF_HEADERS = '\r\n\r\n'
 
-/** What a request of the benchmark answered. */
+/** The parts of a response that the benchmark checks. */
 export interface HttpAnswer {
   readonly status: number
   readonly isReplayed: boolean

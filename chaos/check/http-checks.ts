@@ -10,7 +10,7 @@ import { found, type Verdict, type Violation } from './violation.ts'
 type Checked = Omit<Verdict, 'check'>
 type Found = Omit<Violation, 'check'>
 
-/** What a service may always answer in place of a 2xx: the request is being handled, or cannot be completed now. */
+/** The statuses that a service may answer at any time instead of a 2xx: the request is in flight, or cannot be completed now. */
 const REFUSALS: ReadonlySet<number> = new Set([409, 503])
 /** The illnesses of requests whose handler throws, which is a 500. A lost database is none. */
 const THROWING: ReadonlySet<string | undefined> = new Set(['throw', 'hang'])

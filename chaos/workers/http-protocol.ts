@@ -1,4 +1,4 @@
-// What the client and the HTTP services agree on.
+// The protocol between the client and the HTTP services.
 import path from 'node:path'
 import type { Illness } from './worker-protocol.ts'
 

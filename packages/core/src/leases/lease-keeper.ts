@@ -141,7 +141,7 @@ export class LeaseKeeper {
     try {
       await this.#share()
     } catch (error) {
-      // What was cut off together with a renewal was reported with it.
+      // When a renewal fails, its error is reported, and the connection is closed. The error of this statement only follows from that.
       if (cuts === this.#cuts) await this.#failed(error)
     } finally {
       this.#sharing = undefined

@@ -56,7 +56,7 @@ export class SharedConnection<C extends Connection> {
 
   #connect(): ConnectionAttempt<C> {
     const failed = this.#current
-    // What failed may be a part of the connection, whose socket is still open.
+    // Only a part of the connection may have failed: its socket may still be open.
     if (failed?.failure !== undefined) failed.drop(failed.failure)
     const lifetime = new AbortController()
     const made = this.#open(lifetime)

@@ -4,7 +4,7 @@ import type { CheckedResponse } from '../response/response-checks.ts'
 /** The claim of a request that was handled. */
 export type StoredClaim = Pick<Extract<ClaimResult, { status: 'duplicate' }>, 'contentHash' | 'result'>
 
-/** What a look at a request with a key has found. */
+/** The state of a request with a key, as the database or this process knows it. */
 export type Found =
   | { readonly kind: 'handled'; readonly response: CheckedResponse }
   | { readonly kind: 'duplicate'; readonly claim: StoredClaim }

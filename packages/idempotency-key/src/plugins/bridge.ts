@@ -22,7 +22,7 @@ export interface Bridge {
   readonly answered: Promise<HttpResponse | undefined>
 }
 
-/** What holds the response of a framework, and must know when the handler has ended. */
+/** Holds the response of a framework. The plug-in reports how the handler has ended. */
 export interface HeldHandler {
   /** COMMIT waits for the handler. */
   end(): void

@@ -16,7 +16,7 @@ export class Course {
   readonly #awaited: AwaitedReply
   readonly #handler = Promise.withResolvers<void>()
   #hasEnded = false
-  /** What the handler has thrown, or sent, after it had given its response. */
+  /** An error that the handler has thrown or sent after its response. */
   #late: { readonly error: unknown } | undefined
   /** The handler, or an error handler after it, has given its response to `reply.send`. */
   #isGiven = false
