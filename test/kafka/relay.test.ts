@@ -1,9 +1,10 @@
 import { Consumer } from '@platformatic/kafka'
 import { afterAll, expect, inject, test } from 'vitest'
 import { createInbox, isSettled } from '@txbox/inbox'
-import { fromKafka, type Publisher } from '@txbox/kafka'
+import { fromKafka } from '@txbox/kafka'
 import { useOutboxTarget } from '../support/engines/outbox-target.ts'
 import { mainKind, useRoot, useTarget } from '../support/engines/target.ts'
+import { cuttingPublisher } from '../support/subjects/cutting-publisher.ts'
 import { RelayUnderTest, publishAll } from '../support/subjects/relay-under-test.ts'
 import { KafkaUnderTest, idsOf } from './kafka-under-test.ts'
 import { allNumbers, numbersByKey, steps } from './steps.ts'
@@ -21,17 +22,7 @@ test('O1 O2 O3 committed messages arrive in the order of their keys while connec
   const ids = await publishAll(root, steps(topic, 10, 40))
   const { host, port } = between.address
   const publisher = kafka.publisher({ brokers: [`${host}:${port}`] })
-  let calls = 0
-  const breaking: Publisher = {
-    ordering: 'per-key',
-    publish(messages, options) {
-      const results = publisher.publish(messages, options)
-      // The connection is cut five times, while this call and others are in flight.
-      calls += 1
-      if (calls % 8 === 0 && calls <= 40) setImmediate(() => between.cut())
-      return results
-    },
-  }
+  const breaking = cuttingPublisher(publisher, () => between.cut())
   const subject = await RelayUnderTest.started(root, breaking, { batchSize: 20 })
   await outbox.settled()
   expect(subject.heard('parked')).toEqual([])

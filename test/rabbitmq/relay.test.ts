@@ -1,8 +1,9 @@
 import type { GetMessage } from 'amqplib'
 import { expect, onTestFinished, test } from 'vitest'
 import { createInbox, isSettled } from '@txbox/inbox'
-import { fromRabbitmq, type Publisher } from '@txbox/rabbitmq'
+import { fromRabbitmq } from '@txbox/rabbitmq'
 import { useOutboxTarget } from '../support/engines/outbox-target.ts'
+import { cuttingPublisher } from '../support/subjects/cutting-publisher.ts'
 import { RelayUnderTest, publishAll } from '../support/subjects/relay-under-test.ts'
 import { SenderUnderTest } from '../support/subjects/sender-under-test.ts'
 import { mainKind, useRoot, useTarget } from '../support/engines/target.ts'
@@ -41,17 +42,7 @@ test('O1 O2 O3 committed messages arrive in the order of their keys while the co
   const queue = await broker.queue({ type: 'quorum' })
   const ids = await publishAll(root, steps(queue, 10, 40))
   const publisher = broker.publisher({ url: broker.urlAt(between.address), exchange: '' })
-  let calls = 0
-  const breaking: Publisher = {
-    ordering: 'per-key',
-    publish(messages, options) {
-      const results = publisher.publish(messages, options)
-      // The connection is cut five times, while this call and others are in flight.
-      calls += 1
-      if (calls % 8 === 0 && calls <= 40) setImmediate(() => between.cut())
-      return results
-    },
-  }
+  const breaking = cuttingPublisher(publisher, () => between.cut())
   const subject = await RelayUnderTest.started(root, breaking, { batchSize: 20 })
   await outbox.settled()
   expect(subject.heard('parked')).toEqual([])

@@ -12,13 +12,6 @@ const redis = useRedis(['--notify-keyspace-events', 'Ee'])
 const IDS = Array.from({ length: 400 }, (_, n) => `m${n}-`.padEnd(450, 'x'))
 const soon = { attempts: 1000, delayMs: () => 5 }
 
-const settled = (source: MemorySource, count: number): Promise<void> =>
-  until(
-    async () => source.settled.filter(({ how }) => how === 'accept').length >= count,
-    () => `${count} deliveries are accepted; ${source.settled.length} were settled`,
-    40_000,
-  )
-
 /** How often each key was evicted from now on, as Redis reports it. */
 async function evictions(): Promise<ReadonlyMap<string, number>> {
   const counts = new Map<string, number>()
@@ -60,7 +53,7 @@ describe.for(clientsOfTier('node-redis'))('%s', (library) => {
       // Each message for both consumers at once, and again.
       for (let round = 1; round <= 2; round++) {
         for (const source of sources) for (const id of IDS) source.send(id)
-        for (const source of sources) await settled(source, IDS.length * round)
+        for (const source of sources) await source.accepted(IDS.length * round)
       }
       await sleep(100)
       const times = (id: string): number => evicted.get(`txbox:${name}:${id}`) ?? 0
@@ -86,12 +79,12 @@ describe.for(clientsOfTier('node-redis'))('%s', (library) => {
     expect(String(subject.heard('unavailable')[0]?.error)).toContain('OOM')
     expect(subject.runs.length).toBeLessThan(IDS.length)
     await redis.ask('CONFIG', 'SET', 'maxmemory', '0')
-    await settled(source, IDS.length)
+    await source.accepted(IDS.length)
     // A mark that Redis refused to complete is reported; only its message may be handled again, when its lease has run out.
     const incomplete = new Set(subject.heard('error').map((event) => event.message?.id))
     const marked = IDS.filter((id) => !incomplete.has(id))
     for (const id of marked) source.send(id)
-    await settled(source, IDS.length + marked.length)
+    await source.accepted(IDS.length + marked.length)
     expect(subject.ids.toSorted()).toEqual(IDS.toSorted())
   })
 })
@@ -112,11 +105,11 @@ test.for([
     retry: soon,
   })
   for (const id of ids) source.send(id)
-  await settled(source, ids.length)
+  await source.accepted(ids.length)
   await mortal.restart()
   for (let round = 2; round <= 3; round++) {
     for (const id of ids) source.send(id)
-    await settled(source, ids.length * round)
+    await source.accepted(ids.length * round)
   }
   expect(ids.map((id) => subject.of(id).length)).toEqual(ids.map(() => runs))
 })

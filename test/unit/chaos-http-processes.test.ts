@@ -5,9 +5,10 @@ import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { HttpLog } from '../../chaos/driver/http-log.ts'
-import { WorkerProcess } from '../../chaos/driver/worker-process.ts'
+import type { WorkerProcess } from '../../chaos/driver/worker-process.ts'
 import { HTTP_SERVICES, ORDERS, httpLogOf, socketOf } from '../../chaos/workers/http-protocol.ts'
 import type { WorkerKind } from '../../chaos/workers/worker-protocol.ts'
+import { workerWithoutDatabase } from '../support/subjects/worker-without-database.ts'
 
 let folder: string
 let servers: readonly Server[] = []
@@ -27,25 +28,9 @@ afterEach(async () => {
 /** Starts a worker whose database refuses connections. */
 async function startWorker(kind: WorkerKind, slot: string): Promise<WorkerProcess> {
   const ready = Promise.withResolvers<void>()
-  started = new WorkerProcess(
-    {
-      kind,
-      slot,
-      incarnation: 1,
-      engine: 'postgres',
-      databaseUrl: 'postgres://nobody@127.0.0.1:1/none',
-      brokerUrl: '',
-      seed: 1,
-      leaseMs: 1500,
-      batchSize: 1,
-      publishTimeoutMs: 1000,
-      workerPlant: undefined,
-      localWorkMs: 0,
-      httpFolder: folder,
-      killLog: path.join(folder, 'kills.log'),
-    },
-    path.join(folder, `${slot}.log`),
-    undefined,
+  started = workerWithoutDatabase(
+    folder,
+    { kind, slot },
     { ready: () => ready.resolve(), report: () => undefined, exit: () => ready.reject(new Error('ended')) },
   )
   await ready.promise

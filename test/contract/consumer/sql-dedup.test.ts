@@ -1,14 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import { DedupStoreUnavailableError, sqlDedup, type InboxMessage, type SqlDedup } from '@txbox/consumer'
+import { DedupStoreUnavailableError, sqlDedup, type SqlDedup } from '@txbox/consumer'
 import { createGarbageCollector } from '@txbox/gc'
 import { onEachRoot, useTarget, type HandleKind, type RootOptions } from '../../support/engines/target.ts'
-import { ConsumerUnderTest } from '../../support/subjects/consumer-under-test.ts'
 import { dedupRules, tokenOf } from '../../support/subjects/dedup-rules.ts'
-import { MemorySource } from '../../support/subjects/memory-source.ts'
 import { Proxy } from '../../support/worlds/proxy.ts'
-import { until } from '../../support/worlds/until.ts'
 
 const target = useTarget()
 const onPostgres = target.engine === 'postgres'
@@ -97,35 +94,6 @@ onEachRoot(target, (kind: HandleKind) => {
     await rename(tableOf(), tableOf('_gone'))
     onTestFinished(async () => void (await rename(tableOf('_gone'), tableOf())))
     await expect(dedup.begin(claim())).rejects.toBeInstanceOf(DedupStoreUnavailableError)
-  })
-
-  test('R2 R3 two consumers receive every message at the same time, and some handlers fail at first: each message is handled once', async () => {
-    const name = `consumer-${randomUUID()}`
-    const ids = Array.from({ length: 30 }, (_, n) => `m${n}`)
-    const failing = new Set(ids.filter((_, n) => n % 7 === 0))
-    const done: string[] = []
-    const handle = async ({ id }: InboxMessage): Promise<void> => {
-      await sleep(2)
-      if (failing.delete(id)) throw new Error('failed')
-      done.push(id)
-    }
-    const sources = [new MemorySource(), new MemorySource()]
-    for (const source of sources) {
-      for (const id of ids) source.send(id)
-      const dedup = await store()
-      const retry = { attempts: 10, delayMs: () => 10 }
-      const how = { name, dedup, retry, order: 'none', concurrency: 5 } as const
-      await ConsumerUnderTest.started(source, handle, how)
-    }
-    for (const source of sources) {
-      await until(
-        async () => source.settled.filter(({ how }) => how === 'accept').length >= ids.length,
-        () => `all deliveries are accepted; ${source.settled.length} were settled`,
-        40_000,
-      )
-    }
-    expect(done.toSorted()).toEqual(ids.toSorted())
-    expect(failing.size).toBe(0)
   })
 
   test('R5 a collector removes claims whose lease or retention has passed, and no others', async () => {

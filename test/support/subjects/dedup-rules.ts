@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import type { SqlDedup } from '@txbox/consumer'
+import type { InboxMessage, SqlDedup } from '@txbox/consumer'
 import { InvalidMessageError } from '@txbox/core'
 import type { RedisDedup } from '@txbox/redis'
+import { ConsumerUnderTest } from './consumer-under-test.ts'
+import { MemorySource } from './memory-source.ts'
 
 /** A store whose methods have defaults for the times. */
 export type StoreUnderTest = RedisDedup | SqlDedup
@@ -204,6 +206,28 @@ export function dedupRules(world: DedupWorld): void {
     const claims = await world.claims()
     expect(claims.length).toBeGreaterThan(1)
     for (const { key, expires } of claims) expect(expires, key).toBe(true)
+  })
+
+  test('R2 R3 two consumers receive every message at the same time, and some handlers fail at first: each message is handled once', async () => {
+    const name = `consumer-${randomUUID()}`
+    const ids = Array.from({ length: 50 }, (_, n) => `m${n}`)
+    const failing = new Set(ids.filter((_, n) => n % 7 === 0))
+    const done: string[] = []
+    const handle = async ({ id }: InboxMessage): Promise<void> => {
+      await sleep(2)
+      if (failing.delete(id)) throw new Error('failed')
+      done.push(id)
+    }
+    const retry = { attempts: 10, delayMs: () => 10 }
+    const sources = [new MemorySource(), new MemorySource()]
+    for (const source of sources) {
+      for (const id of ids) source.send(id)
+      const dedup = await store()
+      await ConsumerUnderTest.started(source, handle, { name, dedup, retry, order: 'none', concurrency: 5 })
+    }
+    for (const source of sources) await source.accepted(ids.length)
+    expect(done.toSorted()).toEqual(ids.toSorted())
+    expect(failing.size).toBe(0)
   })
 }
 

@@ -1,4 +1,5 @@
 import type { Delivery, InboxMessage, OpenSource, Source, SourceTraits } from '@txbox/consumer'
+import { until } from '../worlds/until.ts'
 
 interface Stored {
   readonly message: InboxMessage
@@ -67,6 +68,15 @@ export class MemorySource implements Source {
 
   constructor(traits: Partial<SourceTraits> = {}) {
     this.traits = { ...TRAITS, ...traits }
+  }
+
+  /** Waits until so many deliveries are accepted. */
+  accepted(count: number): Promise<void> {
+    return until(
+      async () => this.settled.filter(({ how }) => how === 'accept').length >= count,
+      () => `${count} deliveries are accepted; ${this.settled.length} were settled`,
+      40_000,
+    )
   }
 
   /** Sends a message. */
