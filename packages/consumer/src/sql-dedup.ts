@@ -3,7 +3,6 @@ import {
   DedupStoreUnavailableError,
   InvalidOptionError,
   LIMITS,
-  days,
   isTxboxError,
   type ConnectedDatabase,
   type DedupResult,
@@ -11,15 +10,17 @@ import {
 } from '@txbox/core'
 import type { DedupLeaseStore, DedupOwner } from '@txbox/core/ports'
 import {
-  DEDUP_BOUNDS,
   DEDUP_RETRY_MS,
   OptionChecker,
   checkDedupResult,
   connectedPortsOf,
+  dedupSettings,
+  dedupTimes,
   dedupTokenOf,
   inboxKey,
   nameOf,
   reasonOf,
+  type DedupSettings,
 } from '@txbox/core/internal'
 
 /** How long a statement may take. */
@@ -84,25 +85,15 @@ export function sqlDedup(options: SqlDedupOptions): SqlDedup {
   const where = 'sqlDedup'
   const check = new OptionChecker(where, options).known('database', 'retentionMs', 'leaseMs', 'onUnavailable')
   const ports = connectedPortsOf(where, options.database)
-  return new SqlDedupStore(ports.dedupLeases({ statementTimeoutMs: ANSWER_MS }), {
-    retentionMs: check.milliseconds('retentionMs', { ...DEDUP_BOUNDS.retentionMs, default: days(1) }),
-    leaseMs: check.milliseconds('leaseMs', { ...DEDUP_BOUNDS.leaseMs, default: 30_000 }),
-    onUnavailable: check.oneOf('onUnavailable', ['fail', 'process'], 'fail'),
-  })
-}
-
-interface Settings {
-  readonly retentionMs: number
-  readonly leaseMs: number
-  readonly onUnavailable: 'fail' | 'process'
+  return new SqlDedupStore(ports.dedupLeases({ statementTimeoutMs: ANSWER_MS }), dedupSettings(check))
 }
 
 class SqlDedupStore implements SqlDedup {
   readonly onUnavailable: 'fail' | 'process'
   readonly #leases: DedupLeaseStore
-  readonly #settings: Settings
+  readonly #settings: DedupSettings
 
-  constructor(leases: DedupLeaseStore, settings: Settings) {
+  constructor(leases: DedupLeaseStore, settings: DedupSettings) {
     this.onUnavailable = settings.onUnavailable
     this.#leases = leases
     this.#settings = settings
@@ -115,7 +106,7 @@ class SqlDedupStore implements SqlDedup {
   }): Promise<DedupResult> {
     const check = new OptionChecker('sqlDedup, begin', claim).known('consumer', 'key', 'leaseMs')
     const consumer = check.text('consumer', { max: LIMITS.consumerCharacters })
-    const leaseMs = this.#leaseMs(check)
+    const { leaseMs } = dedupTimes(check, this.#settings)
     // The key of an inbox may be a list, but the key of a dedup store may not.
     const { stored } = inboxKey(typeof claim.key === 'string' ? claim.key : undefined, consumer)
     const owner = { consumer, key: stored, token: randomUUID() }
@@ -141,10 +132,7 @@ class SqlDedupStore implements SqlDedup {
     const check = new OptionChecker('complete', how).known('retentionMs', 'result')
     const owner = ownerOf('complete', token)
     checkDedupResult(how.result)
-    const retentionMs = check.milliseconds('retentionMs', {
-      ...DEDUP_BOUNDS.retentionMs,
-      default: this.#settings.retentionMs,
-    })
+    const { retentionMs } = dedupTimes(check, this.#settings)
     // As JSON, a text may contain a NUL, which PostgreSQL's type text cannot hold.
     const result = how.result === undefined ? undefined : JSON.stringify(how.result)
     const isHeld = await answered(this.#leases.complete(owner, { retentionMs, result }))
@@ -158,12 +146,8 @@ class SqlDedupStore implements SqlDedup {
 
   async extend(token: string, leaseMs?: number): Promise<'extended' | 'stale'> {
     const owner = ownerOf('extend', token)
-    const lease = this.#leaseMs(new OptionChecker('extend', { leaseMs }))
-    return (await answered(this.#leases.extend(owner, lease))) ? 'extended' : 'stale'
-  }
-
-  #leaseMs(check: OptionChecker): number {
-    return check.milliseconds('leaseMs', { ...DEDUP_BOUNDS.leaseMs, default: this.#settings.leaseMs })
+    const times = dedupTimes(new OptionChecker('extend', { leaseMs }), this.#settings)
+    return (await answered(this.#leases.extend(owner, times.leaseMs))) ? 'extended' : 'stale'
   }
 }
 

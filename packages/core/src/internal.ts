@@ -22,7 +22,15 @@ export {
   type SendHistory,
   type SendIdentity,
 } from './sending/deduplication.ts'
-export { DEDUP_BOUNDS, DEDUP_RETRY_MS, checkDedupResult, dedupTokenOf } from './options/dedup-options.ts'
+export {
+  DEDUP_BOUNDS,
+  DEDUP_RETRY_MS,
+  checkDedupResult,
+  dedupSettings,
+  dedupTimes,
+  dedupTokenOf,
+  type DedupSettings,
+} from './options/dedup-options.ts'
 export { withError, type StoredErrors } from './errors/error-history.ts'
 export { explanationOf } from './errors/explanation-of.ts'
 export { isFullDisk } from './errors/full-disk-errors.ts'

@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { DedupStoreUnavailableError, LIMITS, days, type DedupResult, type DedupStore } from '@txbox/core'
+import { DedupStoreUnavailableError, LIMITS, type DedupResult, type DedupStore } from '@txbox/core'
 import {
-  DEDUP_BOUNDS,
   DEDUP_RETRY_MS,
   OptionChecker,
   checkDedupResult,
+  dedupSettings,
+  dedupTimes,
   dedupTokenOf,
   reasonOf,
   within,
+  type DedupSettings,
 } from '@txbox/core/internal'
 import { claimKey } from './claim-key.ts'
 import { BEGIN, COMPLETE, KEEP, type Script } from './dedup-scripts.ts'
@@ -80,18 +82,11 @@ export function redisDedup(options: RedisDedupOptions): RedisDedup {
   if (commands === undefined) throw check.wrong('client', 'a client of ioredis or node-redis')
   return new RedisDedupStore(commands, {
     prefix: check.text('prefix', { max: PREFIX_CHARACTERS, default: 'txbox:' }),
-    retentionMs: check.milliseconds('retentionMs', { ...DEDUP_BOUNDS.retentionMs, default: days(1) }),
-    leaseMs: check.milliseconds('leaseMs', { ...DEDUP_BOUNDS.leaseMs, default: 30_000 }),
-    onUnavailable: check.oneOf('onUnavailable', ['fail', 'process'], 'fail'),
+    ...dedupSettings(check),
   })
 }
 
-interface Settings {
-  readonly prefix: string
-  readonly retentionMs: number
-  readonly leaseMs: number
-  readonly onUnavailable: 'fail' | 'process'
-}
+type Settings = DedupSettings & { readonly prefix: string }
 
 class RedisDedupStore implements RedisDedup {
   readonly onUnavailable: 'fail' | 'process'
@@ -140,10 +135,7 @@ class RedisDedupStore implements RedisDedup {
     const check = new OptionChecker('complete', how).known('retentionMs', 'result')
     const { owner, claim: key } = dedupTokenOf('complete', token)
     checkDedupResult(how.result)
-    const retentionMs = check.milliseconds('retentionMs', {
-      ...DEDUP_BOUNDS.retentionMs,
-      default: this.#settings.retentionMs,
-    })
+    const { retentionMs } = dedupTimes(check, this.#settings)
     const answer = await this.#run(COMPLETE, key, [owner, whole(retentionMs), how.result ?? ''])
     return textOf(answer) === 'completed' ? 'completed' : 'stale'
   }
@@ -181,7 +173,7 @@ class RedisDedupStore implements RedisDedup {
   }
 
   #leaseMs(check: OptionChecker): string {
-    return whole(check.milliseconds('leaseMs', { ...DEDUP_BOUNDS.leaseMs, default: this.#settings.leaseMs }))
+    return whole(dedupTimes(check, this.#settings).leaseMs)
   }
 
   /**

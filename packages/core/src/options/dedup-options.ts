@@ -1,12 +1,46 @@
 import { InvalidMessageError, InvalidOptionError } from '../errors/errors.ts'
 import { nameOf } from '../text/name-of.ts'
 import { LIMITS } from './limits.ts'
+import type { OptionChecker } from './options.ts'
 
 /** The bounds of dedup stores: how long a delivery excludes others, and how long a mark is kept. */
 export const DEDUP_BOUNDS = {
   leaseMs: { min: 1000, max: 3_600_000 },
   retentionMs: { min: 1000, max: LIMITS.durationMs },
 } as const
+
+/** The settings that all dedup stores have. */
+export interface DedupSettings {
+  readonly retentionMs: number
+  readonly leaseMs: number
+  readonly onUnavailable: 'fail' | 'process'
+}
+
+/** @throws {InvalidOptionError} for a wrong option. */
+export function dedupSettings(check: OptionChecker): DedupSettings {
+  return {
+    ...dedupTimes(check, { retentionMs: 86_400_000, leaseMs: 30_000 }),
+    onUnavailable: check.oneOf('onUnavailable', ['fail', 'process'], 'fail'),
+  }
+}
+
+/**
+ * Reads the times that were given to a store or to a call of its methods.
+ *
+ * @throws {InvalidOptionError} for a time out of bounds.
+ */
+export function dedupTimes(
+  check: OptionChecker,
+  defaults: Pick<DedupSettings, 'retentionMs' | 'leaseMs'>,
+): Pick<DedupSettings, 'retentionMs' | 'leaseMs'> {
+  return {
+    retentionMs: check.milliseconds('retentionMs', {
+      ...DEDUP_BOUNDS.retentionMs,
+      default: defaults.retentionMs,
+    }),
+    leaseMs: check.milliseconds('leaseMs', { ...DEDUP_BOUNDS.leaseMs, default: defaults.leaseMs }),
+  }
+}
 
 /** The longest answer of a dedup store to `in-flight`, because the owner may finish long before its lease ends. */
 export const DEDUP_RETRY_MS = 1000
