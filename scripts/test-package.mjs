@@ -20,6 +20,7 @@ const SUITES = {
   rabbitmq: { projects: ['rabbitmq'], files: ['test/rabbitmq/'] },
   kafka: { projects: ['kafka'], files: ['test/kafka/'] },
   'pg-boss': { projects: ['pg-boss'], files: ['test/pg-boss/'] },
+  cloudevents: { projects: ['unit', 'webhook', 'rabbitmq', 'kafka'], files: ['cloud-events'] },
   'idempotency-key': { projects: ['postgres', 'http'], files: ['test/contract/http/', 'test/http/'] },
   redis: { projects: ['redis'], files: ['test/redis/'] },
   webhook: { projects: ['webhook'], files: ['test/webhook/'] },
