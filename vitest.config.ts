@@ -216,6 +216,7 @@ const projects: TestProjectInlineConfiguration[] = [
     provide: { optional: true },
   }),
   onServers('pgbouncer', ['postgres', 'pgbouncer-program'], { include: ['test/pgbouncer/**/*.test.ts'] }),
+  onServers('pg-boss', ['postgres'], { include: ['test/pg-boss/*.test.ts'] }),
   { extends: true, test: { name: 'webhook', include: ['test/webhook/**/*.test.ts'] } },
   onServers('library-webhooks-postgres', ['postgres'], { include: ['test/libraries/webhooks/*.test.ts'] }),
   onServers('redis', ['redis-program'], { include: ['test/redis/**/*.test.ts'] }),

@@ -51,7 +51,7 @@ export type {
   Source,
   SourceTraits,
 } from './ports/source.ts'
-export type { PublishOptions, PublishResult, Publisher } from './ports/publisher.ts'
+export type { CloudEventsBinding, PublishOptions, PublishResult, Publisher } from './ports/publisher.ts'
 export {
   sqlTransaction,
   type SqlAnswer,

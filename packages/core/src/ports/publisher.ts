@@ -22,6 +22,16 @@ export type PublishResult =
   /** Not tried, because an earlier message of the same key was rejected in this call. No attempt is counted. */
   | { readonly status: 'skipped' }
 
+/** How a broker carries the attributes of a CloudEvent in binary mode, where the payload is the data of the event. */
+export interface CloudEventsBinding {
+  /** Begins the name of each attribute's header, such as `ce_`. */
+  readonly prefix: string
+  /** Whether the content type is an attribute, too, besides being that of the message. */
+  readonly contentTypeAsAttribute: boolean
+  /** Whether values are percent-encoded, where headers take nothing beyond ASCII. */
+  readonly percentEncode: boolean
+}
+
 /** Sends messages to a broker. */
 export interface Publisher {
   /**
@@ -43,6 +53,8 @@ export interface Publisher {
    * message. Waits no longer than the publisher waits for a connection, and stops when `signal` is aborted.
    */
   check?(options: { readonly signal: AbortSignal }): Promise<void>
+  /** The binding of the broker for CloudEvents in binary mode. Without it, events are sent in structured mode. */
+  readonly cloudEvents?: CloudEventsBinding | undefined
   /** Called once when the relay has stopped. */
   close?(): Promise<void>
 }

@@ -48,6 +48,7 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
 
 class KafkaPublisher implements Publisher {
   readonly ordering = 'per-key'
+  readonly cloudEvents = { prefix: 'ce_', contentTypeAsAttribute: false, percentEncode: false }
   readonly #connection: SharedConnection<KafkaConnection>
   readonly #settings: CallSettings
 

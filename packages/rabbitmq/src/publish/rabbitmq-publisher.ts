@@ -163,6 +163,7 @@ function exchangeOf(check: OptionChecker, options: RabbitmqPublisherOptions): st
 
 class RabbitmqPublisher implements Publisher {
   readonly ordering = 'per-key'
+  readonly cloudEvents = { prefix: 'cloudEvents:', contentTypeAsAttribute: false, percentEncode: false }
   readonly #address: BrokerAddress
   readonly #connection: SharedConnection<BrokerConnection>
   readonly #settings: CallSettings

@@ -3,7 +3,7 @@ import { LazyAbort } from '@txbox/core/internal'
 import type { ConsumeMessage } from 'amqplib'
 import type { DeadLetterExchange } from './dead-letter-exchange.ts'
 import { decoded, type ReadDelivery } from './delivery-reader.ts'
-import { identityOf } from './from-rabbitmq.ts'
+import { receivedIdentityOf } from './from-rabbitmq.ts'
 
 /**
  * How a delivery is settled on its channel. `ack-unanswered` does not wait until the broker has processed the settlement.
@@ -69,7 +69,7 @@ export class BrokerDelivery<P> implements Delivery<P> {
   /** Created lazily, because few messages become dead letters. */
   get body(): ReceivedMessage {
     const { content, properties } = this.#raw
-    const { id: _, ...identity } = identityOf(properties)
+    const { id: _, ...identity } = receivedIdentityOf(properties)
     const contentType = textOf(properties.contentType)
     const contentEncoding = textOf(properties.contentEncoding)
     return {

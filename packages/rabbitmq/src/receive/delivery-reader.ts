@@ -3,7 +3,7 @@ import { nameOf } from '@txbox/core/internal'
 import type { ConsumeMessage } from 'amqplib'
 import { KEY_HEADER } from '../publish/outgoing-message.ts'
 import type { DeliveryCount, DeliveryCounts } from './delivery-counts.ts'
-import { identityOf, messageOf, type RabbitmqDelivery } from './from-rabbitmq.ts'
+import { eventKeyOf, idOf, identityOf, messageOf, type RabbitmqDelivery } from './from-rabbitmq.ts'
 
 /** A delivery as a source of RabbitMQ passes it to the functions `id` and `key`. */
 export interface RabbitmqSourceDelivery extends RabbitmqDelivery {
@@ -54,7 +54,7 @@ export class DeliveryReader {
 
   #idOf(raw: ConsumeMessage): string | undefined {
     const { id } = this.#functions
-    return id === undefined ? textOf(raw.properties.messageId) : answerOf('id', id, raw)
+    return id === undefined ? idOf(raw.properties) : answerOf('id', id, raw)
   }
 
   #keyOf(raw: ConsumeMessage): string | undefined {
@@ -84,7 +84,7 @@ function answerOf(
 }
 
 function keyIn({ properties: { headers } }: ConsumeMessage): string | undefined {
-  return textOf(headers?.[KEY_HEADER])
+  return textOf(headers?.[KEY_HEADER]) ?? eventKeyOf(headers)
 }
 
 function textOf(value: unknown): string | undefined {

@@ -1,5 +1,5 @@
 import { InvalidMessageError, type InboxMessage, type MessageIdentity } from '@txbox/core'
-import { nameOf } from '@txbox/core/internal'
+import { nameOf, propertyOf, withCloudEvent } from '@txbox/core/internal'
 import { TIME_HEADER } from '../publish/outgoing-message.ts'
 import { deliveryPayload } from './delivery-payload.ts'
 
@@ -17,8 +17,8 @@ export interface RabbitmqDelivery {
   }
 }
 
-/** The attribute `source` of CloudEvents 1.0, under the two prefixes that its AMQP binding allows. */
-const SOURCE_HEADERS = ['cloudEvents:source', 'cloudEvents_source']
+/** The two prefixes that the AMQP binding of CloudEvents 1.0 allows. */
+const CLOUD_EVENTS = ['cloudEvents:', 'cloudEvents_']
 
 /** A larger timestamp would be after the year 5138 in seconds: its producer has sent milliseconds. */
 const MILLISECONDS_FROM = 1e11
@@ -36,18 +36,20 @@ const RFC_3339 = /^\d{4}-\d\d-\d\dt\d\d:\d\d:\d\d(\.\d+)?(z|[+-]\d\d:\d\d)$/i
  *   `x-death`.
  * - `source` from the header `cloudEvents:source` or `cloudEvents_source`, when there is one: id and source together
  *   are the message's identity then.
+ * - A CloudEvent in binary mode, which has a header `cloudEvents:specversion` or `cloudEvents_specversion`: id, source, type and time are
+ *   those of the event; its other attributes are headers without the prefix.
  * - `payload`: parsed, when the content type is JSON or missing; text, when it is `text/…`, in the charset that it
  *   names or else UTF-8; otherwise the bytes, as a `Uint8Array` on the delivery's memory. `P` is not checked.
  *
- * @throws {InvalidMessageError} without a `messageId`, for a body that is not what its content type says, and for JSON
+ * @throws {InvalidMessageError} without an id, for a body that is not what its content type says, and for JSON
  *   or text that is compressed. A redelivery would fail again: reject the delivery without requeueing it.
  */
 export function fromRabbitmq<P = unknown>(delivery: RabbitmqDelivery): InboxMessage<P> {
   const { properties } = checked(delivery)
-  const id = properties.messageId
-  if (typeof id !== 'string' || id === '') {
+  const id = idOf(properties)
+  if (id === undefined) {
     throw new InvalidMessageError(
-      `The delivery has no message id: its property 'messageId' must be a non-empty string, not ${nameOf(id)}. Make the producer set ` +
+      `The delivery has no message id: its property 'messageId' must be a non-empty string, not ${nameOf(properties.messageId)}. Make the producer set ` +
         'it to the same value in every resend, or set an id that you derive from the content.',
     )
   }
@@ -65,12 +67,17 @@ export function messageOf<P>(delivery: RabbitmqDelivery, id: string | undefined)
   return Object.assign(identityOf(properties), { id: id ?? '', payload })
 }
 
-/** Reads a message apart from its payload. The id may be missing. */
-export function identityOf(
-  properties: RabbitmqDelivery['properties'],
-): Omit<MessageIdentity, 'id'> & { readonly id?: string } {
+type ReadIdentity = Omit<MessageIdentity, 'id'> & { readonly id?: string }
+
+/** Reads a message apart from its payload, or the CloudEvent in it. The id may be missing. */
+export function identityOf(properties: RabbitmqDelivery['properties']): ReadIdentity {
+  return withCloudEvent(receivedIdentityOf(properties), CLOUD_EVENTS)
+}
+
+/** Reads a message apart from its payload, with all of its headers. */
+export function receivedIdentityOf(properties: RabbitmqDelivery['properties']): ReadIdentity {
   const headers = textHeaders(properties.headers)
-  const source = SOURCE_HEADERS.map((name) => headers[name]).find(
+  const source = CLOUD_EVENTS.map((prefix) => headers[`${prefix}source`]).find(
     (value) => value !== undefined && value !== '',
   )
   const id = textOf(properties.messageId)
@@ -127,4 +134,19 @@ function timeOf(timestamp: unknown): Date | undefined {
   const value = Number(timestamp)
   const time = new Date(value >= MILLISECONDS_FROM ? value : value * 1000)
   return Number.isNaN(time.getTime()) ? undefined : time
+}
+
+/** The id of a message: that of the CloudEvent in it, or the property `message-id`. */
+export function idOf({ messageId, headers }: RabbitmqDelivery['properties']): string | undefined {
+  return eventAttribute(headers, 'id') ?? textOf(messageId)
+}
+
+/** The ordering key of a CloudEvent, which is its attribute `partitionkey`. */
+export function eventKeyOf(headers: unknown): string | undefined {
+  return eventAttribute(headers, 'partitionkey')
+}
+
+function eventAttribute(headers: unknown, name: string): string | undefined {
+  const prefix = CLOUD_EVENTS.find((each) => propertyOf(headers, `${each}specversion`) !== undefined)
+  return prefix === undefined ? undefined : textOf(propertyOf(headers, `${prefix}${name}`))
 }
