@@ -86,6 +86,8 @@ export interface PublisherContractOptions {
    * @default 30_000
    */
   readonly answerTimeoutMs?: number
+  /** The broker drops a message whose id it has taken a short time before: a resend is accepted, and is no second copy. @default false */
+  readonly deduplicates?: boolean
   /** Whether the publisher has `close`. `false` leaves out the case about closing. @default true */
   readonly closes?: boolean
   /** Calls of the publisher's factory with wrong options. Each must throw an `InvalidOptionError`. */

@@ -47,22 +47,22 @@ export const RESULTS: readonly Draft[] = [
   },
   {
     rule: 'P4',
-    says: 'a resend has the same id and bytes',
-    check: async ({ publisher, goodTopic, arrived }) => {
+    says: 'a resend has the same id and bytes, or the broker drops it',
+    check: async ({ publisher, goodTopic, arrived }, { deduplicates = false }) => {
       const messages = messagesOf(goodTopic, 3)
       for (const attempt of [1, 2]) {
         await publishAll(
           publisher,
           messages.map((message) => ({ ...message, attempt })),
         )
-        assert.deepEqual(bytesById(await arrived()), bytesById(messages))
+        assert.deepEqual(bytesById(await arrived()), bytesById(deduplicates && attempt > 1 ? [] : messages))
       }
       // Two messages of one id in one call are legal.
       await publishAll(publisher, [
         outboxMessage({ topic: goodTopic, id: 'the-same' }),
         outboxMessage({ topic: goodTopic, id: 'the-same' }),
       ])
-      assert.equal((await arrived()).length, 2)
+      assert.equal((await arrived()).length, deduplicates ? 1 : 2)
     },
   },
   {
