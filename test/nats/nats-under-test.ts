@@ -40,7 +40,7 @@ export class NatsUnderTest {
     return this.#manager!
   }
 
-  /** The version without its last part, such as 2.9. */
+  /** Whether the server is NATS 2.10 or later. */
   get isFrom210(): boolean {
     const [major, minor] = this.connection.info!.version.split('.').map(Number) as [number, number]
     return major > 2 || minor >= 10
