@@ -47,7 +47,8 @@ export class NatsUnderTest {
   }
 
   async connect(options: object = {}): Promise<void> {
-    this.#connection = await connect({ servers: this.url, ...options })
+    const reconnects = { reconnectTimeWait: 20, reconnectJitter: 0, maxReconnectAttempts: -1 }
+    this.#connection = await connect({ servers: this.url, ...reconnects, ...options })
     this.#manager = await jetstreamManager(this.#connection)
   }
 
