@@ -140,7 +140,7 @@ test('an answer of something else than a stream accepts nothing', async () => {
   ]
   let turn = 0
   const service = nats.connection.subscribe(subject, {
-    callback: (_error, message) => void message.respond(answers[(turn += 1) - 1]!),
+    callback: (_error, message) => void message.respond(answers[(turn += 1) - 1]),
   })
   onTestFinished(() => service.unsubscribe())
   await nats.connection.flush()

@@ -1,4 +1,4 @@
-import { OptionChecker, tlsOption, type TlsOptions } from '@txbox/core/internal'
+import { tlsOption, type OptionChecker, type TlsOptions } from '@txbox/core/internal'
 import { serverAddresses, type Login, type ServerAddresses } from './server-addresses.ts'
 
 /** An hour. */

@@ -46,7 +46,8 @@ export function answerIn(data: Uint8Array): Answer {
   const code = Number(propertyOf(error, 'err_code'))
   const status = Number(propertyOf(error, 'code'))
   if (!Number.isSafeInteger(code) || !Number.isSafeInteger(status)) return 'foreign'
-  return { refusal: { code, status, text: String(propertyOf(error, 'description') ?? '') } }
+  const text = propertyOf(error, 'description')
+  return { refusal: { code, status, text: typeof text === 'string' ? text : 'without a reason' } }
 }
 
 /** Whether JetStream as a whole is away, so that nothing is known of the messages. */
