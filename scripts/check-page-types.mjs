@@ -12,6 +12,7 @@ const PAGES = [
   'docs/http.md',
   'docs/kafka.md',
   'docs/local.md',
+  'docs/nats.md',
   'docs/queue.md',
   'docs/types.md',
 ]
