@@ -215,6 +215,8 @@ const projects: TestProjectInlineConfiguration[] = [
     hookTimeout: 120_000,
     provide: { optional: true },
   }),
+  onServers('nats', ['postgres', 'nats'], { include: ['test/nats/*.test.ts'] }),
+  onServers('nats-server', ['postgres', 'nats-program'], { include: ['test/nats/server/*.test.ts'] }),
   onServers('pgbouncer', ['postgres', 'pgbouncer-program'], { include: ['test/pgbouncer/**/*.test.ts'] }),
   onServers('pg-boss', ['postgres'], { include: ['test/pg-boss/*.test.ts'] }),
   { extends: true, test: { name: 'webhook', include: ['test/webhook/**/*.test.ts'] } },

@@ -13,6 +13,7 @@ const PAGES = [
   'docs/kafka.md',
   'docs/local.md',
   'docs/pg-boss.md',
+  'docs/nats.md',
   'docs/queue.md',
   'docs/types.md',
 ]

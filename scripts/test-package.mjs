@@ -24,7 +24,8 @@ const SUITES = {
   'idempotency-key': { projects: ['postgres', 'http'], files: ['test/contract/http/', 'test/http/'] },
   redis: { projects: ['redis'], files: ['test/redis/'] },
   webhook: { projects: ['webhook'], files: ['test/webhook/'] },
-  testing: { projects: ['webhook', 'rabbitmq', 'kafka'], files: ['publisher-contract', 'source-contract'] },
+  testing: { projects: ['webhook', 'rabbitmq', 'kafka', 'nats', 'redis', 'sqs', 'pg-boss'], files: ['publisher-contract', 'source-contract'] },
+  nats: { projects: ['nats', 'nats-server'], files: ['test/nats/'] },
   cli: { projects: ['cli'], files: ['test/cli/'] },
   command: { projects: ['cli'], files: ['test/cli/'] },
 }

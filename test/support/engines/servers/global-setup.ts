@@ -5,6 +5,7 @@ import { embeddedPostgresServer, postgresServer } from './postgres-server.ts'
 import { kafkaServer } from './kafka-server.ts'
 import { dropLeftovers as dropMysqlLeftovers, hasSnapshotIsolation } from './mysql-databases.ts'
 import { mariadbServer, mysqlServer } from './mysql-server.ts'
+import { natsServer } from './nats-server.ts'
 import { pgliteServer } from './pglite-server.ts'
 import { dropLeftovers } from './postgres-databases.ts'
 import { rabbitmqServer } from './rabbitmq-server.ts'
@@ -24,6 +25,7 @@ const kinds: Record<string, ServerKind> = {
   galera: galeraServer,
   rabbitmq: rabbitmqServer,
   kafka: kafkaServer,
+  nats: natsServer,
   ...serverPrograms,
 }
 

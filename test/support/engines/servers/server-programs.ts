@@ -1,6 +1,7 @@
 import { findDebeziumProgram } from './debezium-program.ts'
 import { findKafkaProgram } from './kafka-program.ts'
 import { findMysqlProgram, type MysqlEngine } from './mysql-program.ts'
+import { findNatsProgram } from './nats-program.ts'
 import { findPgbouncerProgram } from './pgbouncer-program.ts'
 import { findPostgresPrograms } from './postgres-program.ts'
 import { findRabbitmqProgram } from './rabbitmq-program.ts'
@@ -53,6 +54,11 @@ export const serverPrograms: Readonly<Record<string, ServerKind>> = {
     'Redis',
     async () => findRedisProgram(),
     'Install redis-server, or name its program by TXBOX_REDIS_SERVER.',
+  ),
+  'nats-program': programs(
+    'NATS',
+    async () => findNatsProgram(),
+    'Install nats-server, or name its program by TXBOX_NATS_SERVER.',
   ),
   'kafka-program': programs(
     'Kafka',

@@ -1,0 +1,2 @@
+/** The names that JetStream gives to streams and consumers: no blank, dot, wildcard, slash or control character. */
+export const STREAM_NAME = /^[^\s.*>/\\\p{Cc}]+$/u
