@@ -2,6 +2,7 @@ export { redisDedup, type RedisDedup, type RedisDedupOptions } from './dedup/red
 export type { IoredisClient, NodeRedisClient, RedisClient } from './dedup/script-commands.ts'
 export { redisPublisher } from './publish/redis-publisher.ts'
 export type { RedisPublisherOptions } from './publish/redis-options.ts'
+export { redisSource, type RedisSourceOptions } from './receive/redis-source.ts'
 export { fromRedis, type RedisStreamEntry } from './receive/from-redis.ts'
 export type {
   IoredisStreamsClient,
@@ -28,4 +29,5 @@ export type {
   PublishOptions,
   PublishResult,
   Publisher,
+  Source,
 } from '@txbox/core'

@@ -2,7 +2,7 @@ import { BrokerUnavailableError } from '@txbox/core'
 import { propertyOf } from '@txbox/core/internal'
 import type { NodeRedisStreamsClient } from './command-port.ts'
 
-/** A client of node-redis that this package has created. */
+/** A client that this package has created. */
 export interface OwnedClient extends NodeRedisStreamsClient {
   connect(): Promise<unknown>
   destroy(): void

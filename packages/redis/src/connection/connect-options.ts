@@ -19,13 +19,19 @@ export type ConnectSettings = {
   readonly answerTimeoutMs: number
 } & (
   | { readonly address: RedisAddress; readonly tls: TlsOptions; readonly client?: never }
-  | { readonly client: RedisStreamsClient; readonly kind: ClientKind; readonly address?: never }
+  | {
+      readonly client: RedisStreamsClient
+      readonly kind: ClientKind
+      /** Whether commands go through the client itself, and not through a connection of our own to the same server. */
+      readonly sharesClient: boolean
+      readonly address?: never
+    }
 )
 
 const TIMEOUT = { min: 10, max: LONGEST_TIMEOUT_MS }
 
 /**
- * Checks the options `url`, `client`, `tls`, `connectTimeoutMs`, and the time limit of answers.
+ * Checks the options `url`, `client`, `tls`, `connectTimeoutMs` and `confirmTimeoutMs`.
  *
  * @throws {InvalidOptionError} for a wrong option. The text shows neither an address nor a password.
  */
@@ -36,7 +42,10 @@ export function connectSettings(
     readonly client?: RedisStreamsClient | undefined
     readonly tls?: TlsOptions | undefined
   },
-  { clientName, answers }: { readonly clientName: string; readonly answers: string },
+  {
+    clientName,
+    sharesClient,
+  }: { readonly clientName: string; readonly sharesClient: boolean },
 ): ConnectSettings {
   const { url, client, tls } = options
   if ((url === undefined) === (client === undefined)) {
@@ -46,7 +55,7 @@ export function connectSettings(
   }
   const times = {
     connectTimeoutMs: check.milliseconds('connectTimeoutMs', { ...TIMEOUT, default: 10_000 }),
-    answerTimeoutMs: check.milliseconds(answers, { ...TIMEOUT, default: 30_000 }),
+    answerTimeoutMs: check.milliseconds('confirmTimeoutMs', { ...TIMEOUT, default: 30_000 }),
   }
   if (client === undefined) {
     const address = redisAddress(check)

@@ -1,10 +1,17 @@
 import { BrokerUnavailableError } from '@txbox/core'
 import { pause, propertyOf, unlessAborted, within } from '@txbox/core/internal'
 import { clientLibrary, type OwnedClient } from './client-library.ts'
-import { portOf, type CommandPort } from './command-port.ts'
+import { portOf, type ClientKind, type CommandPort } from './command-port.ts'
 import type { ConnectSettings } from './connect-options.ts'
 import { RedisConnection } from './redis-connection.ts'
 import { reasonIn, RedisRefusal, refusalIn } from './redis-refusal.ts'
+
+/** A client of our own, and what ends its connection at once. */
+interface Owned {
+  readonly client: OwnedClient
+  readonly kind: ClientKind
+  readonly end: () => void
+}
 
 /** How long a client of the user's that has no connection is waited for. */
 const RECONNECT_MS = 50
@@ -90,10 +97,10 @@ async function createClient({
   tls,
   clientName,
   connectTimeoutMs,
-}: Extract<ConnectSettings, { readonly client?: never }>): Promise<OwnedClient> {
+}: Extract<ConnectSettings, { readonly client?: never }>): Promise<Owned> {
   const library = await clientLibrary()
   const { host, port, isTls, database, username, password } = address
-  return library.createClient({
+  const client = library.createClient({
     socket: {
       host,
       port,
@@ -111,6 +118,35 @@ async function createClient({
     maintNotifications: 'disabled',
     disableClientInfo: true,
   })
+  return { client, kind: 'node-redis', end: () => client.destroy() }
+}
+
+/** A connection of our own to where the user's client is connected. Like all of ours, it neither reconnects nor keeps commands. */
+function duplicateOf({
+  client,
+  kind,
+  connectTimeoutMs,
+}: Extract<ConnectSettings, { readonly address?: never }>): Owned {
+  const duplicate = propertyOf(client, 'duplicate') as (overrides: object) => OwnedClient & { disconnect(): void }
+  const copy = (overrides: object): OwnedClient & { disconnect(): void } =>
+    Reflect.apply(duplicate, client, [overrides]) as ReturnType<typeof duplicate>
+  if (kind === 'ioredis') {
+    const ours = copy({
+      lazyConnect: true,
+      connectTimeout: connectTimeoutMs,
+      retryStrategy: () => null,
+      enableOfflineQueue: false,
+      autoResendUnfulfilledCommands: false,
+      maxRetriesPerRequest: 0,
+    })
+    return { client: ours, kind, end: () => ours.disconnect() }
+  }
+  const socket = propertyOf(propertyOf(client, 'options'), 'socket')
+  const ours = copy({
+    disableOfflineQueue: true,
+    socket: { ...(socket as object | undefined), connectTimeout: connectTimeoutMs, reconnectStrategy: false },
+  })
+  return { client: ours, kind, end: () => ours.destroy() }
 }
 
 /** What a replica takes is lost, even if it takes it. A user who may not ask for the role is believed to be right. */

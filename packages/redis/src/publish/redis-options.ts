@@ -72,7 +72,7 @@ export function redisPublisherOptions(options: RedisPublisherOptions): Publisher
   )
   const connection = connectSettings(check, options, {
     clientName: 'txbox-publisher',
-    answers: 'confirmTimeoutMs',
+    sharesClient: true,
   })
   const waitReplicas = check.integer('waitReplicas', { min: 0, max: MOST_REPLICAS, default: 0 })
   if (connection.client !== undefined) {
