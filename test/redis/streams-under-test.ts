@@ -116,3 +116,13 @@ export async function wrongKey(redis: RedisUnderTest): Promise<string> {
   await redis.ask('SET', key, 'no stream')
   return key
 }
+
+/** The number of entries that a group has neither accepted nor rejected. */
+export async function leftIn(redis: RedisUnderTest, stream: string, group: string): Promise<number> {
+  const groups = (await redis.ask('XINFO', 'GROUPS', stream)) as readonly unknown[][]
+  for (const about of groups) {
+    const of = (name: string): unknown => about[about.indexOf(name) + 1]
+    if (of('name') === group) return Number(of('pending')) + Number(of('lag'))
+  }
+  throw new Error(`The stream has no group ${group}.`)
+}

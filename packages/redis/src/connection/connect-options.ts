@@ -42,10 +42,7 @@ export function connectSettings(
     readonly client?: RedisStreamsClient | undefined
     readonly tls?: TlsOptions | undefined
   },
-  {
-    clientName,
-    sharesClient,
-  }: { readonly clientName: string; readonly sharesClient: boolean },
+  { clientName, sharesClient }: { readonly clientName: string; readonly sharesClient: boolean },
 ): ConnectSettings {
   const { url, client, tls } = options
   if ((url === undefined) === (client === undefined)) {
@@ -64,11 +61,10 @@ export function connectSettings(
   }
   const kind = clientKind(client)
   if (kind === undefined) throw check.wrong('client', 'a client of node-redis or ioredis')
-  for (const name of ['tls', 'connectTimeoutMs']) {
-    if (propertyOf(options, name) !== undefined)
-      throw check.wrong(name, "absent with the option 'client', which is connected")
+  for (const name of sharesClient ? ['tls', 'connectTimeoutMs'] : ['tls']) {
+    if (propertyOf(options, name) !== undefined) throw check.wrong(name, "absent with the option 'client'")
   }
-  return { name: 'Redis', clientName, ...times, client, kind }
+  return { name: 'Redis', clientName, ...times, client, kind, sharesClient }
 }
 
 /**

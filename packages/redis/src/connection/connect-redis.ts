@@ -32,11 +32,12 @@ export async function connectRedis(
     new BrokerUnavailableError(
       `${doing} ${settings.name} failed: ${reason}. The result of the commands in flight is unknown.`,
     )
-  if (settings.client !== undefined) return await throughClient(settings, broken)
-  const client = await createClient(settings)
-  const end = (): void => client.destroy()
-  const connection = new RedisConnection(portOf(client, 'node-redis', end), broken, settings.answerTimeoutMs)
+  if (settings.client !== undefined && settings.sharesClient) return await throughClient(settings, broken)
+  const { client, kind, end } =
+    settings.client === undefined ? await createClient(settings) : duplicateOf(settings)
+  const connection = new RedisConnection(portOf(client, kind, end), broken, settings.answerTimeoutMs)
   client.on('error', (error) => void connection.fail(error))
+  client.on('close', () => void connection.fail(new Error('the connection broke')))
   lifetime.signal.addEventListener('abort', () => void connection.fail(lifetime.signal.reason), {
     once: true,
   })
@@ -127,7 +128,9 @@ function duplicateOf({
   kind,
   connectTimeoutMs,
 }: Extract<ConnectSettings, { readonly address?: never }>): Owned {
-  const duplicate = propertyOf(client, 'duplicate') as (overrides: object) => OwnedClient & { disconnect(): void }
+  const duplicate = propertyOf(client, 'duplicate') as (
+    overrides: object,
+  ) => OwnedClient & { disconnect(): void }
   const copy = (overrides: object): OwnedClient & { disconnect(): void } =>
     Reflect.apply(duplicate, client, [overrides]) as ReturnType<typeof duplicate>
   if (kind === 'ioredis') {

@@ -96,7 +96,10 @@ export class OpenStream<P> implements OpenSource<P>, DeliveryOwner<P> {
     return await this.#track(this.#accepted.add(entry.entryId))
   }
 
-  async putBack({ entry }: StreamDelivery<P>, how: { deliveries: number; delayMs: number }): Promise<boolean> {
+  async putBack(
+    { entry }: StreamDelivery<P>,
+    how: { deliveries: number; delayMs: number },
+  ): Promise<boolean> {
     const isOurs = await this.#track(this.#group.putBack(entry.entryId, how))
     this.#lookAt = Math.min(this.#lookAt, performance.now() + how.delayMs)
     return isOurs
@@ -104,7 +107,11 @@ export class OpenStream<P> implements OpenSource<P>, DeliveryOwner<P> {
 
   async reject(
     { entry, deliveries }: StreamDelivery<P>,
-    death: { readonly error: unknown; readonly deliveries?: number | undefined; readonly id?: string | undefined },
+    death: {
+      readonly error: unknown
+      readonly deliveries?: number | undefined
+      readonly id?: string | undefined
+    },
   ): Promise<boolean> {
     const fields: (string | Buffer)[] = [...entry.fields].flat()
     if (death.id !== undefined && death.id !== '' && !entry.fields.has(WIRE_FIELDS.id)) {

@@ -88,7 +88,10 @@ export function redisSource<P = unknown>(options: RedisSourceOptions): Source<P>
     ...['url', 'client', 'tls', 'stream', 'group', 'consumer', 'declare', 'leaseMs'],
     ...['deadLetterStream', 'deleteAccepted', 'confirmTimeoutMs', 'connectTimeoutMs'],
   )
-  const [stream, group] = [check.text('stream', { max: NAME_CHARACTERS }), check.text('group', { max: NAME_CHARACTERS })]
+  const [stream, group] = [
+    check.text('stream', { max: NAME_CHARACTERS }),
+    check.text('group', { max: NAME_CHARACTERS }),
+  ]
   const connection = connectSettings(check, options, { clientName: 'txbox-consumer', sharesClient: false })
   if (connection.client !== undefined) refuseSharedClient(check, connection.client)
   const deadLetterStream = check.text('deadLetterStream', {
@@ -171,6 +174,9 @@ class RedisSource<P> implements Source<P> {
 }
 
 function ownName(): string {
-  const host = os.hostname().replaceAll(/[^\w.-]/g, '').slice(0, HOST_CHARACTERS)
+  const host = os
+    .hostname()
+    .replaceAll(/[^\w.-]/g, '')
+    .slice(0, HOST_CHARACTERS)
   return `${NAME_PREFIX}${host}-${process.pid}-${randomUUID().slice(0, 8)}`
 }

@@ -107,7 +107,14 @@ export class StreamGroup {
     const reads = await this.#reads.get(this.#closing.signal)
     const command = ['XREADGROUP', 'GROUP', group, consumer, 'COUNT', String(limit)]
     try {
-      const answer = await reads.send([...command, 'BLOCK', String(Math.ceil(waitMs)), 'STREAMS', stream, '>'])
+      const answer = await reads.send([
+        ...command,
+        'BLOCK',
+        String(Math.ceil(waitMs)),
+        'STREAMS',
+        stream,
+        '>',
+      ])
       return entriesIn(answer).map((entry) => ({ ...entryFields(entry), deliveries: 1 }))
     } catch (error) {
       // The answer to CLIENT UNBLOCK … ERROR, which others may send, too.
@@ -131,7 +138,10 @@ export class StreamGroup {
       Buffer,
     ]
     return {
-      entries: entries.map(([id, fields, count]) => ({ ...entryFields([id, fields]), deliveries: Number(count) })),
+      entries: entries.map(([id, fields, count]) => ({
+        ...entryFields([id, fields]),
+        deliveries: Number(count),
+      })),
       gone: gone.map(String),
       cursor: String(next),
     }
@@ -150,7 +160,10 @@ export class StreamGroup {
   }
 
   /** Lets an entry be delivered again. @param deliveries how many count up to now. @returns whether the delivery was still this consumer's. */
-  async putBack(id: string, { deliveries, delayMs }: { deliveries: number; delayMs: number }): Promise<boolean> {
+  async putBack(
+    id: string,
+    { deliveries, delayMs }: { deliveries: number; delayMs: number },
+  ): Promise<boolean> {
     const { group, consumer } = this.#settings
     const args = [group, consumer, HOLDER, id, String(deliveries), String(Math.ceil(delayMs))]
     return Number(await this.#run(PUT_BACK, this.#keys, args)) === 1
