@@ -1,9 +1,12 @@
+import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { onTestFinished } from 'vitest'
 import {
   redisPublisher,
   type NodeRedisStreamsClient,
+  type OutboxMessage,
+  type PublishResult,
   type Publisher,
   type RedisPublisherOptions,
   type RedisStreamsClient,
@@ -125,4 +128,48 @@ export async function leftIn(redis: RedisUnderTest, stream: string, group: strin
     if (of('name') === group) return Number(of('pending')) + Number(of('lag'))
   }
   throw new Error(`The stream has no group ${group}.`)
+}
+
+/** A message as the relay passes it to a publisher. */
+export function messageOf({
+  payload,
+  ...message
+}: Partial<Omit<OutboxMessage, 'payload'>> & {
+  readonly topic: string
+  readonly payload?: unknown
+}): OutboxMessage {
+  return {
+    id: randomUUID(),
+    contentType: 'application/json',
+    headers: {},
+    createdAt: new Date(),
+    attempt: 1,
+    ...message,
+    payload: Buffer.from(JSON.stringify(payload ?? {})),
+    text: () => '',
+    json: () => payload as never,
+  }
+}
+
+export function publish(
+  publisher: Publisher,
+  messages: readonly OutboxMessage[],
+): Promise<readonly PublishResult[]> {
+  return publisher.publish(messages, { signal: new AbortController().signal })
+}
+
+/** Publishes the messages, a few in each call, and each call again until all its messages are accepted, as the relay does. */
+export async function publishUntilAccepted(
+  publisher: Publisher,
+  messages: readonly OutboxMessage[],
+  size: number,
+): Promise<void> {
+  for (let from = 0; from < messages.length; from += size) {
+    const part = messages.slice(from, from + size)
+    for (;;) {
+      const results = await publish(publisher, part).catch(() => [])
+      if (results.length > 0 && results.every(({ status }) => status === 'accepted')) break
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
 }

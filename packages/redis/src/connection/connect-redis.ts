@@ -13,6 +13,11 @@ interface Owned {
   readonly end: () => void
 }
 
+/** What makes another connection to the server of a client. */
+interface Duplicated {
+  duplicate(overrides: object): OwnedClient & { disconnect(): void }
+}
+
 /** How long a client of the user's that has no connection is waited for. */
 const RECONNECT_MS = 50
 
@@ -128,13 +133,9 @@ function duplicateOf({
   kind,
   connectTimeoutMs,
 }: Extract<ConnectSettings, { readonly address?: never }>): Owned {
-  const duplicate = propertyOf(client, 'duplicate') as (
-    overrides: object,
-  ) => OwnedClient & { disconnect(): void }
-  const copy = (overrides: object): OwnedClient & { disconnect(): void } =>
-    Reflect.apply(duplicate, client, [overrides]) as ReturnType<typeof duplicate>
+  const original = client as unknown as Duplicated
   if (kind === 'ioredis') {
-    const ours = copy({
+    const ours = original.duplicate({
       lazyConnect: true,
       connectTimeout: connectTimeoutMs,
       retryStrategy: () => null,
@@ -145,7 +146,7 @@ function duplicateOf({
     return { client: ours, kind, end: () => ours.disconnect() }
   }
   const socket = propertyOf(propertyOf(client, 'options'), 'socket')
-  const ours = copy({
+  const ours = original.duplicate({
     disableOfflineQueue: true,
     socket: { ...(socket as object | undefined), connectTimeout: connectTimeoutMs, reconnectStrategy: false },
   })

@@ -49,7 +49,10 @@ export class RedisConnection implements Connection {
       },
       (error: unknown) => {
         const refusal = refusalIn(error)
-        if (refusal === undefined) return void this.fail(error)
+        if (refusal === undefined) {
+          this.fail(error)
+          return
+        }
         this.#answered(reject)
         reject(refusal)
       },

@@ -115,7 +115,7 @@ export class StreamGroup {
         stream,
         '>',
       ])
-      return entriesIn(answer).map((entry) => ({ ...entryFields(entry), deliveries: 1 }))
+      return entriesIn(answer).map((entry) => received(entry, 1))
     } catch (error) {
       // The answer to CLIENT UNBLOCK … ERROR, which others may send, too.
       if (error instanceof RedisRefusal && error.word === 'UNBLOCKED') return []
@@ -138,10 +138,7 @@ export class StreamGroup {
       Buffer,
     ]
     return {
-      entries: entries.map(([id, fields, count]) => ({
-        ...entryFields([id, fields]),
-        deliveries: Number(count),
-      })),
+      entries: entries.map(([id, fields, count]) => received([id, fields], Number(count))),
       gone: gone.map(String),
       cursor: String(next),
     }
@@ -219,6 +216,11 @@ export class StreamGroup {
       `The consumer of stream '${stream}', group '${group}', in ${connection.name} cannot go on: ${error.message}.`,
     )
   }
+}
+
+function received(entry: unknown, deliveries: number): ReceivedEntry {
+  const { entryId, fields } = entryFields(entry)
+  return { entryId, fields, deliveries }
 }
 
 /** The entries of the one stream that was read: RESP 2 answers with a list of pairs, RESP 3 with a map. */
