@@ -6,6 +6,9 @@ import { script } from '../connection/script.ts'
  *
  * What waits for another attempt stays pending, under the name of the holder, and its id is in a sorted set by the time at which it is
  * due. All times are the server's.
+ *
+ * XCLAIM drops what is pending of an entry that was deleted. The scripts answer 0 for a delivery that is not the consumer's, 1 for one
+ * that is, and 2 if its entry is gone.
  */
 
 const OWNED = `
@@ -55,7 +58,7 @@ end
 return {taken, gone, left[1]}
 `)
 
-/** KEYS: stream. ARGV: group, consumer, '1' to delete the entries, ids. Returns 1 for each id that was the consumer's, otherwise 0. */
+/** KEYS: stream. ARGV: group, consumer, '1' to delete the entries, ids. Returns 0 or 1 for each id. */
 export const ACCEPT = script(`${OWNED}
 local results = {}
 for n = 4, #ARGV do
@@ -66,14 +69,17 @@ end
 return results
 `)
 
-/** KEYS: stream. ARGV: group, consumer, ids. Returns as ACCEPT. */
+/** KEYS: stream. ARGV: group, consumer, ids. Returns 0, 1 or 2 for each id. */
 export const EXTEND = script(`${OWNED}
 local results = {}
 for n = 3, #ARGV do
   local id = ARGV[n]
-  local is = owned(id)
-  if is then redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, id, 'JUSTID') end
-  results[#results + 1] = is and 1 or 0
+  if not owned(id) then
+    results[#results + 1] = 0
+  else
+    local is = redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, id, 'JUSTID')[1]
+    results[#results + 1] = is and 1 or 2
+  end
 end
 return results
 `)
@@ -82,16 +88,20 @@ return results
 export const PUT_BACK = script(`${OWNED}${NOW}
 local id = ARGV[4]
 if not owned(id) then return 0 end
-redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[3], 0, id, 'RETRYCOUNT', ARGV[5], 'JUSTID')
+local is = redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[3], 0, id, 'RETRYCOUNT', ARGV[5], 'JUSTID')[1]
+if not is then return 2 end
 redis.call('ZADD', KEYS[2], now + ARGV[6], id)
 return 1
 `)
 
-/** KEYS: stream, stream of dead letters. ARGV: group, consumer, id, '1' to delete the entry, names and values of fields. */
+/**
+ * KEYS: stream, stream of dead letters. ARGV: group, consumer, id, '1' to delete the entry, '1' if the entry is gone, names and values of
+ * fields.
+ */
 export const REJECT = script(`${OWNED}
 local id = ARGV[3]
-if not owned(id) then return 0 end
-redis.call('XADD', KEYS[2], '*', unpack(ARGV, 5))
+if ARGV[5] ~= '1' and not owned(id) then return 0 end
+redis.call('XADD', KEYS[2], '*', unpack(ARGV, 6))
 redis.call('XACK', KEYS[1], ARGV[1], id)
 if ARGV[4] == '1' then redis.call('XDEL', KEYS[1], id) end
 return 1
@@ -100,24 +110,25 @@ return 1
 /**
  * Returns all deliveries of a consumer, uncounted. A consumer that is removed must have none: what is pending would go with it.
  *
- * KEYS: stream, due times. ARGV: group, consumer, holder, '1' to remove the consumer.
+ * KEYS: stream, due times. ARGV: group, consumer, holder, '1' to remove the consumer. Returns the ids of entries that are gone.
  */
 export const LEAVE = script(`${NOW}
 local from = '-'
+local gone = {}
 while true do
   local page = redis.call('XPENDING', KEYS[1], ARGV[1], from, '+', 1000, ARGV[2])
   if #page == 0 then break end
   for _, pending in ipairs(page) do
     local count = math.max(0, pending[4] - 1)
-    redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[3], 0, pending[1], 'RETRYCOUNT', count, 'JUSTID')
-    redis.call('ZADD', KEYS[2], now, pending[1])
+    local is = redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[3], 0, pending[1], 'RETRYCOUNT', count, 'JUSTID')[1]
+    if is then redis.call('ZADD', KEYS[2], now, pending[1]) else gone[#gone + 1] = pending[1] end
     from = '(' .. pending[1]
   end
 end
 if ARGV[4] == '1' and #redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2]) == 0 then
   redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2])
 end
-return 1
+return gone
 `)
 
 /**

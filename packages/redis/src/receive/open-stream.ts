@@ -4,7 +4,7 @@ import { RedisRefusal } from '../connection/redis-refusal.ts'
 import { WIRE_FIELDS } from '../publish/outgoing-entry.ts'
 import { GatheredIds } from './gathered-ids.ts'
 import { StreamDelivery, type DeliveryOwner } from './stream-delivery.ts'
-import type { ReceivedEntry, StreamGroup } from './stream-group.ts'
+import type { ReceivedEntry, Standing, StreamGroup } from './stream-group.ts'
 
 /** How often an idle consumer looks for what is due and what others have left, at least. */
 const LOOK_MS = 1000
@@ -22,6 +22,7 @@ interface OpenHow {
   readonly name: string
   readonly prefetch: number
   readonly leaseMs: number
+  readonly failed: (error: unknown) => void
   readonly warned: ((text: string) => void) | undefined
 }
 
@@ -67,6 +68,8 @@ export class OpenStream<P> implements OpenSource<P>, DeliveryOwner<P> {
       return []
     } catch (error) {
       if (stop.aborted) return []
+      // Another open creates the group again.
+      if (this.#group.isGone) this.#how.failed(error)
       throw error
     } finally {
       this.#receivers -= 1
@@ -92,27 +95,27 @@ export class OpenStream<P> implements OpenSource<P>, DeliveryOwner<P> {
     await this.#group.close()
   }
 
-  async accept({ entry }: StreamDelivery<P>): Promise<boolean> {
+  async accept({ entry }: StreamDelivery<P>): Promise<Standing> {
     return await this.#track(this.#accepted.add(entry.entryId))
   }
 
   async putBack(
     { entry }: StreamDelivery<P>,
     how: { deliveries: number; delayMs: number },
-  ): Promise<boolean> {
-    const isOurs = await this.#track(this.#group.putBack(entry.entryId, how))
+  ): Promise<Standing> {
+    const standing = await this.#track(this.#group.putBack(entry.entryId, how))
     this.#lookAt = Math.min(this.#lookAt, performance.now() + how.delayMs)
-    return isOurs
+    return standing
   }
 
   async reject(
-    { entry, deliveries }: StreamDelivery<P>,
+    { entry, deliveries, isGone }: StreamDelivery<P>,
     death: {
       readonly error: unknown
       readonly deliveries?: number | undefined
       readonly id?: string | undefined
     },
-  ): Promise<boolean> {
+  ): Promise<Standing> {
     const fields: (string | Buffer)[] = [...entry.fields].flat()
     if (death.id !== undefined && death.id !== '' && !entry.fields.has(WIRE_FIELDS.id)) {
       fields.unshift(WIRE_FIELDS.id, death.id)
@@ -120,7 +123,7 @@ export class OpenStream<P> implements OpenSource<P>, DeliveryOwner<P> {
     fields.push('txbox-error', explanationOf(death.error, ERROR_CHARACTERS))
     fields.push('txbox-deliveries', String(death.deliveries ?? deliveries), 'txbox-source', this.#how.name)
     try {
-      return await this.#track(this.#group.reject(entry.entryId, fields))
+      return await this.#track(this.#group.reject(entry.entryId, fields, isGone))
     } catch (error) {
       if (!(error instanceof RedisRefusal)) throw error
       const message = `The dead letter of the entry ${entry.entryId} of ${this.#how.name} was not accepted: ${error.message}.`
@@ -128,8 +131,12 @@ export class OpenStream<P> implements OpenSource<P>, DeliveryOwner<P> {
     }
   }
 
-  extend({ entry }: StreamDelivery<P>): Promise<boolean> {
+  extend({ entry }: StreamDelivery<P>): Promise<Standing> {
     return this.#extended.add(entry.entryId)
+  }
+
+  gone({ entry }: StreamDelivery<P>): void {
+    this.#warnOfGone([entry.entryId])
   }
 
   ended(delivery: StreamDelivery<P>): void {
@@ -184,7 +191,7 @@ export class OpenStream<P> implements OpenSource<P>, DeliveryOwner<P> {
     // There may be more.
     if (entries.length === limit || cursor !== '0-0') this.#lookAt = -Infinity
     this.#add(entries, sentAt)
-    if (gone.length > 0) this.#how.warned?.(goneWarning(this.#how.name, gone))
+    this.#warnOfGone(gone)
   }
 
   #add(entries: readonly ReceivedEntry[], sentAt: number): void {
@@ -210,7 +217,7 @@ export class OpenStream<P> implements OpenSource<P>, DeliveryOwner<P> {
   }
 
   /** Without an answer, the acceptance may have arrived: then the second one finds nothing, and the delivery counts as lost. */
-  async #acceptAll(ids: readonly string[]): Promise<readonly boolean[]> {
+  async #acceptAll(ids: readonly string[]): Promise<readonly Standing[]> {
     for (const pauseMs of ACCEPT_PAUSES_MS) {
       try {
         return await this.#group.accept(ids)
@@ -225,7 +232,7 @@ export class OpenStream<P> implements OpenSource<P>, DeliveryOwner<P> {
   async #leave(): Promise<void> {
     await this.#fetching?.catch(() => undefined)
     while (this.#settling.size > 0) await Promise.allSettled(this.#settling)
-    await this.#group.leave()
+    this.#warnOfGone(await this.#group.leave())
   }
 
   async #track<T>(settling: Promise<T>): Promise<T> {
@@ -236,13 +243,14 @@ export class OpenStream<P> implements OpenSource<P>, DeliveryOwner<P> {
       this.#settling.delete(settling)
     }
   }
-}
 
-function goneWarning(name: string, gone: readonly string[]): string {
-  const named = gone.slice(0, NAMED).map((id) => oneLine(id, 60))
-  const more = gone.length > NAMED ? ` and ${gone.length - NAMED} more` : ''
-  return (
-    `${name}: entries were deleted before they were handled, by XDEL or because the stream was trimmed: ${named.join(', ')}${more}. Trim ` +
-    'only what all groups have handled.'
-  )
+  #warnOfGone(ids: readonly string[]): void {
+    if (ids.length === 0) return
+    const named = ids.slice(0, NAMED).map((id) => oneLine(id, 60))
+    const more = ids.length > NAMED ? ` and ${ids.length - NAMED} more` : ''
+    this.#how.warned?.(
+      `${this.#how.name}: entries were deleted before they were handled, by XDEL or because the stream was trimmed: ` +
+        `${named.join(', ')}${more}. Trim only what all groups have handled.`,
+    )
+  }
 }

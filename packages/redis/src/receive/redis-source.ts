@@ -152,7 +152,7 @@ class RedisSource<P> implements Source<P> {
     }
   }
 
-  async open({ prefetch, warned }: Parameters<Source<P>['open']>[0]): Promise<OpenSource<P>> {
+  async open({ prefetch, failed, warned }: Parameters<Source<P>['open']>[0]): Promise<OpenSource<P>> {
     const consumer = this.#settings.isOwnName ? ownName() : this.#settings.consumer
     const group = new StreamGroup({ ...this.#settings, consumer })
     try {
@@ -169,7 +169,8 @@ class RedisSource<P> implements Source<P> {
       await group.close()
       throw error
     }
-    return new OpenStream<P>(group, { name: this.name, prefetch, leaseMs: this.#settings.leaseMs, warned })
+    const { leaseMs } = this.#settings
+    return new OpenStream<P>(group, { name: this.name, prefetch, leaseMs, failed, warned })
   }
 }
 

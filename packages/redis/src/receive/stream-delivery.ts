@@ -8,16 +8,18 @@ import {
 import { LazyAbort } from '@txbox/core/internal'
 import { WIRE_FIELDS } from '../publish/outgoing-entry.ts'
 import { headersOf, identityOf, messageOf, textIn } from './from-redis.ts'
-import type { ReceivedEntry } from './stream-group.ts'
+import type { ReceivedEntry, Standing } from './stream-group.ts'
 
 type Rejection = Parameters<Delivery['reject']>[0]
 
-/** The open stream that a delivery belongs to. Each settlement resolves with whether the delivery was still this consumer's. */
+/** The open stream that a delivery belongs to. */
 export interface DeliveryOwner<P> {
-  accept(delivery: StreamDelivery<P>): Promise<boolean>
-  putBack(delivery: StreamDelivery<P>, how: { deliveries: number; delayMs: number }): Promise<boolean>
-  reject(delivery: StreamDelivery<P>, how: Rejection): Promise<boolean>
-  extend(delivery: StreamDelivery<P>): Promise<boolean>
+  accept(delivery: StreamDelivery<P>): Promise<Standing>
+  putBack(delivery: StreamDelivery<P>, how: { deliveries: number; delayMs: number }): Promise<Standing>
+  reject(delivery: StreamDelivery<P>, how: Rejection): Promise<Standing>
+  extend(delivery: StreamDelivery<P>): Promise<Standing>
+  /** Called when the delivery cannot be delivered again, because its entry was deleted. */
+  gone(delivery: StreamDelivery<P>): void
   /** Called when the delivery was settled or lost. May be called more than once. */
   ended(delivery: StreamDelivery<P>): void
   /** Called when the lease has changed. */
@@ -32,6 +34,7 @@ export class StreamDelivery<P> implements Delivery<P> {
   readonly entry: ReceivedEntry
   readonly #owner: DeliveryOwner<P>
   readonly #lost = new LazyAbort()
+  #isGone = false
   #state: 'out' | 'settling' | 'settled' = 'out'
   #expiresAt: number
 
@@ -54,6 +57,11 @@ export class StreamDelivery<P> implements Delivery<P> {
   /** When the delivery is lost, unless it is settled or extended before. */
   get expiresAt(): number {
     return this.#expiresAt
+  }
+
+  /** Whether the entry was deleted while the consumer had the delivery. Redis knows nothing of the delivery then. */
+  get isGone(): boolean {
+    return this.#isGone
   }
 
   get lost(): AbortSignal {
@@ -83,7 +91,7 @@ export class StreamDelivery<P> implements Delivery<P> {
   }
 
   async accept({ recorded = false }: { recorded?: boolean | undefined } = {}): Promise<void> {
-    const accepting = this.#settle(() => this.#owner.accept(this))
+    const accepting = this.#settle(async () => (this.#isGone ? 'ours' : this.#owner.accept(this)))
     // If the acceptance fails, the message is delivered again after the lease, and recognized.
     if (recorded) accepting.catch(() => undefined)
     else await accepting
@@ -91,11 +99,11 @@ export class StreamDelivery<P> implements Delivery<P> {
 
   retry({ delayMs, counted }: { delayMs: number; counted: boolean }): Promise<void> {
     const deliveries = this.deliveries - (counted ? 0 : 1)
-    return this.#settle(() => this.#owner.putBack(this, { deliveries, delayMs }))
+    return this.#putBack({ deliveries, delayMs })
   }
 
   async postpone({ delayMs, deliveries }: { delayMs: number; deliveries: number }): Promise<boolean> {
-    await this.#settle(() => this.#owner.putBack(this, { deliveries, delayMs }))
+    await this.#putBack({ deliveries, delayMs })
     return true
   }
 
@@ -106,9 +114,14 @@ export class StreamDelivery<P> implements Delivery<P> {
   async extend(leaseMs: number): Promise<void> {
     if (this.#state !== 'out' || this.#lost.isAborted) return
     const extendedAt = performance.now()
-    const isOurs = await this.#owner.extend(this)
+    const standing = this.#isGone ? 'gone' : await this.#owner.extend(this)
     if (this.#state !== 'out') return
-    if (!isOurs) return this.lose()
+    if (standing === 'lost') {
+      this.lose()
+      return
+    }
+    // Nobody else can receive the message, so its handler goes on.
+    this.#isGone = standing === 'gone'
     this.#expiresAt = extendedAt + leaseMs
     this.#owner.expireAt(this.#expiresAt)
   }
@@ -120,13 +133,21 @@ export class StreamDelivery<P> implements Delivery<P> {
     this.#lost.abort(new ReceiptExpiredError(`The message is no longer held: ${why}.`))
   }
 
+  #putBack(how: { deliveries: number; delayMs: number }): Promise<void> {
+    return this.#settle(async () => {
+      const standing = this.#isGone ? 'gone' : await this.#owner.putBack(this, how)
+      if (standing === 'gone') this.#owner.gone(this)
+      return standing
+    })
+  }
+
   /** Only the first successful settlement counts; a settlement that throws may be repeated. */
-  async #settle(settle: () => Promise<boolean>): Promise<void> {
+  async #settle(settle: () => Promise<Standing>): Promise<void> {
     if (this.#state !== 'out' || this.#lost.isAborted) return
     this.#state = 'settling'
     try {
-      const isOurs = await settle()
-      if (!isOurs) this.lose()
+      const standing = await settle()
+      if (standing === 'lost') this.lose()
       this.#state = 'settled'
     } catch (error) {
       this.#state = 'out'

@@ -36,6 +36,11 @@ export interface ReceivedEntry extends EntryFields {
   readonly deliveries: number
 }
 
+/** Whether a delivery is still this consumer's; `'gone'`: it was, and its entry was deleted, so that Redis cannot deliver it again. */
+export type Standing = 'lost' | 'ours' | 'gone'
+
+const STANDINGS: readonly Standing[] = ['lost', 'ours', 'gone']
+
 /** What a claim has found. */
 interface Claimed {
   readonly entries: readonly ReceivedEntry[]
@@ -52,6 +57,7 @@ export class StreamGroup {
   readonly #closing = new AbortController()
   /** The number by which the server knows the connection that reads. */
   #readerId: string | undefined
+  #isGone = false
 
   constructor(settings: GroupSettings) {
     this.#settings = settings
@@ -69,7 +75,12 @@ export class StreamGroup {
     }, closed)
   }
 
-  /** The key in which the due times of a group are, in the same slot of a cluster as the stream. */
+  /** Whether the group was deleted, or its stream. */
+  get isGone(): boolean {
+    return this.#isGone
+  }
+
+  /** The name of a key of this group, in the same slot of a cluster as the stream. */
   static keyBeside(stream: string, group: string, name: string): string {
     const tagged = /\{[^}]+\}/.test(stream) ? stream : `{${stream}}`
     return `${tagged}:${group}:${name}`
@@ -91,7 +102,7 @@ export class StreamGroup {
     await this.#run(TIDY, [stream], [group, NAME_PREFIX, String(IDLE_MS)])
   }
 
-  /** Whether the server may evict streams; `false` if it does not tell. */
+  /** The policy by which the server may evict streams; `undefined` if it may not, or does not tell. */
   async evicts(): Promise<string | undefined> {
     const answer = await this.#send(['CONFIG', 'GET', 'maxmemory-policy']).catch((error: unknown) => {
       if (error instanceof RedisRefusal) return []
@@ -144,41 +155,39 @@ export class StreamGroup {
     }
   }
 
-  /** @returns for each id, whether the delivery was still this consumer's. */
-  async accept(ids: readonly string[]): Promise<readonly boolean[]> {
+  async accept(ids: readonly string[]): Promise<readonly Standing[]> {
     const { stream, group, consumer } = this.#settings
-    return truths(await this.#run(ACCEPT, [stream], [group, consumer, this.#deletes, ...ids]))
+    return standings(await this.#run(ACCEPT, [stream], [group, consumer, this.#deletes, ...ids]))
   }
 
-  /** @returns as `accept`. */
-  async extend(ids: readonly string[]): Promise<readonly boolean[]> {
+  async extend(ids: readonly string[]): Promise<readonly Standing[]> {
     const { stream, group, consumer } = this.#settings
-    return truths(await this.#run(EXTEND, [stream], [group, consumer, ...ids]))
+    return standings(await this.#run(EXTEND, [stream], [group, consumer, ...ids]))
   }
 
-  /** Lets an entry be delivered again. @param deliveries how many count up to now. @returns whether the delivery was still this consumer's. */
+  /** Lets an entry be delivered again. @param deliveries how many count up to now. */
   async putBack(
     id: string,
     { deliveries, delayMs }: { deliveries: number; delayMs: number },
-  ): Promise<boolean> {
+  ): Promise<Standing> {
     const { group, consumer } = this.#settings
     const args = [group, consumer, HOLDER, id, String(deliveries), String(Math.ceil(delayMs))]
-    return Number(await this.#run(PUT_BACK, this.#keys, args)) === 1
+    return standing(await this.#run(PUT_BACK, this.#keys, args))
   }
 
-  /** @throws {RedisRefusal} when Redis does not take the dead letter. @returns as `putBack`. */
-  async reject(id: string, fields: readonly CommandArgument[]): Promise<boolean> {
+  /** @throws {RedisRefusal} when Redis does not take the dead letter. */
+  async reject(id: string, fields: readonly CommandArgument[], isGone: boolean): Promise<Standing> {
     const { stream, group, consumer, deadLetterStream } = this.#settings
-    const keys = [stream, deadLetterStream]
+    const args = [group, consumer, id, this.#deletes, isGone ? '1' : '0', ...fields]
     const commands = await this.#commands.get(this.#closing.signal)
-    const answer = await runScript(commands, REJECT, keys, [group, consumer, id, this.#deletes, ...fields])
-    return Number(answer) === 1
+    return standing(await runScript(commands, REJECT, [stream, deadLetterStream], args))
   }
 
-  /** Returns all deliveries. */
-  async leave(): Promise<void> {
+  /** Returns all deliveries to the group. @returns the ids of entries that were deleted before they were handled. */
+  async leave(): Promise<readonly string[]> {
     const { group, consumer, isOwnName } = this.#settings
-    await this.#run(LEAVE, this.#keys, [group, consumer, HOLDER, isOwnName ? '1' : '0'])
+    const gone = await this.#run(LEAVE, this.#keys, [group, consumer, HOLDER, isOwnName ? '1' : '0'])
+    return Array.isArray(gone) ? gone.map(String) : []
   }
 
   async close(): Promise<void> {
@@ -212,6 +221,7 @@ export class StreamGroup {
   #unusable(error: unknown): unknown {
     if (!(error instanceof RedisRefusal)) return error
     const { stream, group, connection } = this.#settings
+    if (error.word === 'NOGROUP') this.#isGone = true
     return new BrokerUnavailableError(
       `The consumer of stream '${stream}', group '${group}', in ${connection.name} cannot go on: ${error.message}.`,
     )
@@ -237,6 +247,10 @@ function entriesIn(answer: unknown): readonly unknown[] {
   return Array.isArray(entries) ? (entries as unknown[]) : []
 }
 
-function truths(answer: unknown): readonly boolean[] {
-  return Array.isArray(answer) ? (answer as unknown[]).map((each) => Number(each) === 1) : []
+function standings(answer: unknown): readonly Standing[] {
+  return Array.isArray(answer) ? (answer as unknown[]).map(standing) : []
+}
+
+function standing(answer: unknown): Standing {
+  return STANDINGS[Number(answer)] ?? 'lost'
 }
