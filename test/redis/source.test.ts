@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { InvalidOptionError, createConsumer, type Delivery, type OpenSource } from '@txbox/consumer'
-import { fromRedis, redisSource, type RedisSourceOptions } from '@txbox/redis'
+import { createConsumer, type Delivery, type OpenSource } from '@txbox/consumer'
+import { redisSource, type RedisSourceOptions } from '@txbox/redis'
 import { UnreliableNetwork } from '../support/worlds/unreliable-network.ts'
 import { until } from '../support/worlds/until.ts'
 import { useRedis } from './redis-under-test.ts'
@@ -86,7 +86,7 @@ test('a consumer whose lease was over settles nothing of the next consumer', asy
   await add(stream, ['a', 'b', 'c', 'd'])
   const old = await receive(one.open, 4)
   const ids = await redis.ask('XPENDING', stream, GROUP, '-', '+', '4')
-  for (const [id] of ids as [string][]) await redis.ask('XCLAIM', stream, GROUP, 'other', '0', id!)
+  for (const [id] of ids as [string][]) await redis.ask('XCLAIM', stream, GROUP, 'other', '0', id)
   await old[0]!.accept()
   await old[1]!.reject({ error: new Error('late') })
   await old[2]!.retry({ delayMs: 0, error: undefined, counted: true })
@@ -307,45 +307,4 @@ test('a message that cannot be decoded is a delivery, with what can be read', as
   expect(Buffer.from(a!.body!.bytes).toString()).toBe('no JSON')
   expect(b).toMatchObject({ message: { id: 'b' }, undecodable: { code: 'TXBOX_INVALID_MESSAGE' } })
   expect(c).toMatchObject({ message: { id: '' }, undecodable: { code: 'TXBOX_INVALID_MESSAGE' } })
-})
-
-test('fromRedis takes the entries of both clients as bytes, and no texts', async () => {
-  const stream = uniqueName()
-  const [entryId] = await add(stream, ['a'], 'type', 'order.paid', 'headers', '{"tenant":"north"}')
-  const [ioredis] = (await redis.askBytes('XRANGE', stream, '-', '+')) as [[Buffer, Buffer[]]]
-  const expected = {
-    ...{ id: 'a', type: 'order.paid', headers: { tenant: 'north' }, payload: { n: 1 } },
-    time: new Date(Number(entryId!.split('-')[0])),
-  }
-  expect(fromRedis(ioredis)).toEqual(expected)
-  const fields = Object.fromEntries(
-    ioredis[1].flatMap((name, n) => (n % 2 === 0 ? [[String(name), ioredis[1][n + 1]]] : [])),
-  )
-  expect(fromRedis({ id: entryId, message: fields })).toEqual(expected)
-  const [texts] = (await redis.ask('XRANGE', stream, '-', '+')) as [[string, string[]]]
-  expect(() => fromRedis(texts)).toThrow(/must be bytes.*withTypeMapping/)
-  for (const wrong of [undefined, 'a', [], {}, { id: 'a' }]) {
-    expect(() => fromRedis(wrong as never)).toThrow(/expected an entry|no message id/)
-  }
-})
-
-test('a wrong option is an InvalidOptionError at once', async () => {
-  const right = { url: 'redis://127.0.0.1', stream: 'orders', group: GROUP }
-  const wrong: Record<string, object> = {
-    'no stream': { stream: undefined },
-    'no group': { group: '' },
-    'an unknown option': { block: 1 },
-    'a lease that is too short': { leaseMs: 999 },
-    'a beginning that is none': { declare: { from: 'first' } },
-    'dead letters in the stream itself': { deadLetterStream: 'orders' },
-    'a client without duplicate': { url: undefined, client: { callBuffer: () => undefined } },
-    'a cluster client': {
-      url: undefined,
-      client: { callBuffer: () => undefined, duplicate: () => undefined, nodes: () => [] },
-    },
-    'too long a time': { confirmTimeoutMs: 3_600_001 },
-  }
-  for (const [name, options] of Object.entries(wrong)) {
-    expect(() => redisSource({ ...right, ...options } as never), name).toThrow(InvalidOptionError)
-  }
 })
