@@ -1,3 +1,6 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import path from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { isTxboxError, redisPublisher, type PublishResult, type Publisher } from '@txbox/redis'
 import { UnreliableNetwork } from '../support/worlds/unreliable-network.ts'
@@ -155,6 +158,14 @@ test('a wrong password, a missing user and a database that is not there make che
     expect(error.message).not.toContain('hidden-word')
   }
   await publisherOf({ url: urlAt(redis.address) }).check!({ signal })
+})
+
+test('without node-redis, a URL makes the call throw the line that installs it', async () => {
+  const program = path.join(import.meta.dirname, 'programs', 'without-client.mjs')
+  const child = fork(program, [], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+  const [text] = (await once(child, 'message')) as [string]
+  expect(text).toContain('npm install redis')
+  expect(text).toContain('TXBOX_BROKER_UNAVAILABLE')
 })
 
 test('waitReplicas accepts what enough replicas have, and throws otherwise', async () => {

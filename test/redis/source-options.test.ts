@@ -1,3 +1,5 @@
+import { Redis } from 'ioredis'
+import { createClient } from 'redis'
 import { expect, test } from 'vitest'
 import { InvalidOptionError } from '@txbox/consumer'
 import { redisSource, type RedisSourceOptions } from '@txbox/redis'
@@ -23,4 +25,10 @@ test('a wrong option is an InvalidOptionError at once', async () => {
       InvalidOptionError,
     )
   }
+})
+
+test('a client of each library is taken as it is', () => {
+  const name = { stream: 'orders', group: 'billing' }
+  expect(redisSource({ client: createClient(), ...name }).name).toBe('redis orders billing')
+  expect(redisSource({ client: new Redis({ lazyConnect: true }), ...name }).traits.leaseMs).toBe(60_000)
 })

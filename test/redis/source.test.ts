@@ -56,7 +56,7 @@ const consumersOf = async (stream: string): Promise<string[]> => {
   return consumers.map((about) => String(about[1]))
 }
 
-test('a message that is postponed comes again when it is due, with its count, from whichever consumer', async () => {
+test('a message that is postponed is delivered again when it is due, with its count, from whichever consumer', async () => {
   const stream = uniqueName()
   const [one, other] = [await opened({ stream }), await opened({ stream })]
   await add(stream, ['late', 'soon'], 'key', 'a')
@@ -95,6 +95,29 @@ test('a consumer whose lease was over settles nothing of the next consumer', asy
   const pending = (await redis.ask('XPENDING', stream, GROUP, '-', '+', '9')) as [string, string][]
   expect(pending.map(([, owner]) => owner)).toEqual(['other', 'other', 'other', 'other'])
   expect(await redis.ask('EXISTS', `{${stream}}:${GROUP}:dead`)).toBe(0)
+})
+
+test('what a consumer has left is delivered again after the lease, each once, however little room there is', async () => {
+  const stream = uniqueName()
+  const ids = Array.from({ length: 300 }, (_, n) => `m${n}`)
+  await add(stream, ids)
+  await redis.ask('XGROUP', 'CREATE', stream, GROUP, '0')
+  await redis.ask('XREADGROUP', 'GROUP', GROUP, 'killed', 'COUNT', '300', 'STREAMS', stream, '>')
+  const subjects = await Promise.all([5, 1].map((prefetch) => opened({ stream }, prefetch)))
+  const received: Delivery[] = []
+  await Promise.all(
+    subjects.map(async ({ open }) => {
+      while (received.length < ids.length) {
+        for (const delivery of await open.receive(5, { signal: AbortSignal.timeout(3000) })) {
+          received.push(delivery)
+          await delivery.accept()
+        }
+      }
+    }),
+  )
+  expect(idsOf(received)).toEqual(ids.toSorted())
+  expect(new Set(received.map(({ deliveries }) => deliveries))).toEqual(new Set([2]))
+  expect(await leftIn(redis, stream, GROUP)).toBe(0)
 })
 
 test('a dead letter has the fields of its entry and the reason; a refused one is tried again', async () => {

@@ -90,9 +90,12 @@ async function reconnected(port: CommandPort): Promise<void> {
  * @throws {BrokerUnavailableError} otherwise; the message says why.
  */
 export async function checkRedis(connection: RedisConnection, settings: ConnectSettings): Promise<void> {
-  try {
+  const check = async (): Promise<void> => {
     await connection.send(['PING'])
     await refuseReplica(connection)
+  }
+  try {
+    await within(check(), settings.connectTimeoutMs, unanswered)
   } catch (error) {
     throw connection.failure ?? cannotConnect(settings, error)
   }
@@ -127,7 +130,7 @@ async function createClient({
   return { client, kind: 'node-redis', end: () => client.destroy() }
 }
 
-/** A connection of our own to where the user's client is connected. Like all of ours, it neither reconnects nor keeps commands. */
+/** Makes another connection to the server of the user's client. It neither reconnects nor keeps commands. */
 function duplicateOf({
   client,
   kind,

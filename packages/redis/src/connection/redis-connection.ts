@@ -42,7 +42,7 @@ export class RedisConnection implements Connection {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     this.#inFlight.add(reject)
     if (this.#timer === undefined) this.#timer = setTimeout(() => this.#silent(), this.#answerTimeoutMs)
-    this.#port.send(args).then(
+    this.#sent(args).then(
       (answer) => {
         this.#answered(reject)
         resolve(answer)
@@ -58,6 +58,11 @@ export class RedisConnection implements Connection {
       },
     )
     return await promise
+  }
+
+  /** Some clients throw at once. */
+  async #sent(args: readonly CommandArgument[]): Promise<unknown> {
+    return await this.#port.send(args)
   }
 
   /** Must be called when the connection cannot be used any more. @returns the error of all its calls. */

@@ -25,8 +25,9 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 /**
  * Takes what is due, and what has been pending for a lease without a sign of its consumer.
  *
- * KEYS: stream, due times. ARGV: group, consumer, holder, lease in milliseconds, limit, cursor. Returns the entries with their counts of
- * deliveries, the ids of entries that are gone, and the next cursor.
+ * KEYS: stream, due times. ARGV: group, consumer, holder, lease in milliseconds, limit, cursor, and how many that others have left are
+ * looked for at least: those beyond the limit are due. Returns the entries with their counts of deliveries, the ids of entries that are
+ * gone, and the next cursor.
  */
 export const CLAIM = script(`${NOW}
 local taken, gone = {}, {}
@@ -47,9 +48,11 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0
   take(id)
 end
 if #taken >= limit then return {taken, gone, ARGV[6]} end
-local left = redis.call('XAUTOCLAIM', KEYS[1], ARGV[1], ARGV[3], ARGV[4], ARGV[6], 'COUNT', limit - #taken, 'JUSTID')
+local left = redis.call('XAUTOCLAIM', KEYS[1], ARGV[1], ARGV[3], ARGV[4], ARGV[6], 'COUNT', math.max(limit, ARGV[7]), 'JUSTID')
 for _, id in ipairs(left[2]) do
-  if not redis.call('ZSCORE', KEYS[2], id) then take(id) end
+  if not redis.call('ZSCORE', KEYS[2], id) then
+    if #taken < limit then take(id) else redis.call('ZADD', KEYS[2], now, id) end
+  end
 end
 for _, id in ipairs(left[3] or {}) do
   redis.call('ZREM', KEYS[2], id)
@@ -132,7 +135,7 @@ return gone
 `)
 
 /**
- * Removes consumers that have nothing pending: those of processes that were killed would stay for ever.
+ * Removes consumers that have nothing pending: those of processes that were killed would stay forever.
  *
  * KEYS: stream. ARGV: group, how their names begin, how long they have been idle, in milliseconds.
  */

@@ -18,6 +18,9 @@ export const NAME_PREFIX = 'txbox-'
 /** Consumers without a name of their own are removed after an hour without a sign. */
 const IDLE_MS = 3_600_000
 
+/** How many deliveries that others have left a claim looks for at least. Redis looks at ten times as many for them. */
+const SCANNED = '100'
+
 /** A group of a stream, and the consumer that receives from it. */
 export interface GroupSettings {
   readonly connection: ConnectSettings
@@ -142,7 +145,7 @@ export class StreamGroup {
 
   async claim(limit: number, cursor: string): Promise<Claimed> {
     const { group, consumer, leaseMs } = this.#settings
-    const args = [group, consumer, HOLDER, String(Math.ceil(leaseMs)), String(limit), cursor]
+    const args = [group, consumer, HOLDER, String(Math.ceil(leaseMs)), String(limit), cursor, SCANNED]
     const [entries, gone, next] = (await this.#run(CLAIM, this.#keys, args)) as [
       [Buffer, Buffer[], unknown][],
       Buffer[],
