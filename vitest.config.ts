@@ -221,7 +221,7 @@ const projects: TestProjectInlineConfiguration[] = [
   onServers('pg-boss', ['postgres'], { include: ['test/pg-boss/*.test.ts'] }),
   { extends: true, test: { name: 'webhook', include: ['test/webhook/**/*.test.ts'] } },
   onServers('library-webhooks-postgres', ['postgres'], { include: ['test/libraries/webhooks/*.test.ts'] }),
-  onServers('redis', ['redis-program'], { include: ['test/redis/**/*.test.ts'] }),
+  onServers('redis', ['postgres', 'redis-program'], { include: ['test/redis/**/*.test.ts'] }),
   onServers('galera', ['galera'], {
     include: ['test/galera/**/*.test.ts'],
     provide: { ...DATABASES.mariadb, optional: true },

@@ -15,6 +15,7 @@ const PAGES = [
   'docs/pg-boss.md',
   'docs/nats.md',
   'docs/queue.md',
+  'docs/redis.md',
   'docs/types.md',
 ]
 const READMES = readdirSync(path.join(root, 'packages')).map((name) => `packages/${name}/README.md`)

@@ -1,9 +1,17 @@
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { Cluster } from 'ioredis'
 import { createCluster } from 'redis'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { DedupStoreUnavailableError, redisDedup, type RedisClient } from '@txbox/redis'
+import {
+  DedupStoreUnavailableError,
+  redisDedup,
+  type RedisClient,
+  type RedisStreamsClient,
+} from '@txbox/redis'
 import { until } from '../support/worlds/until.ts'
+import { messageOf, publish, publisherOf, StreamLog } from './streams-under-test.ts'
+import { uniqueName } from './unique-name.ts'
 import { clientsOfTier, RedisUnderTest, tokenOf, type ClientLibrary } from './redis-under-test.ts'
 
 const SLOTS = 16_384
@@ -38,12 +46,19 @@ afterAll(async () => {
 })
 
 /** A connected client of the cluster, which is closed after the test. */
-async function clusterClient(library: ClientLibrary): Promise<RedisClient> {
+async function clusterClient(
+  library: ClientLibrary,
+  options: { enableOfflineQueue?: boolean } = {},
+): Promise<RedisClient & RedisStreamsClient> {
   const { host, port } = nodes[0]!.address
   if (library === 'ioredis') {
-    const client = new Cluster([{ host, port }], { clusterRetryStrategy: () => 20 })
+    const client = new Cluster([{ host, port }], {
+      clusterRetryStrategy: () => 20,
+      ...options,
+    })
     client.on('error', () => undefined)
     onTestFinished(() => client.disconnect())
+    if (options.enableOfflineQueue === false) await once(client, 'ready')
     return client
   }
   const client = createCluster({ rootNodes: [{ socket: { host, port } }] })
@@ -75,6 +90,23 @@ describe.for(clientsOfTier('node-redis'))('a cluster, %s', (library) => {
     const grown = await Promise.all(nodes.map(async (node, n) => (await node.keys()).length - before[n]!))
     expect(grown.reduce((a, b) => a + b)).toBe(60)
     expect(grown.every((keys) => keys > 0)).toBe(true)
+  })
+
+  test('redisPublisher sends each message to the server of its stream', async () => {
+    const client = await clusterClient(library, { enableOfflineQueue: false })
+    const publisher = publisherOf({ client })
+    await publisher.check!({ signal: new AbortController().signal })
+    const topics = Array.from({ length: 30 }, () => uniqueName())
+    const messages = topics.flatMap((topic) => [1, 2].map(() => messageOf({ topic, key: topic })))
+    expect(await publish(publisher, messages)).toEqual(messages.map(() => ({ status: 'accepted' })))
+    const stored = await Promise.all(nodes.map((node) => node.keys()))
+    expect(stored.flat()).toEqual(expect.arrayContaining(topics))
+    for (const [n, node] of nodes.entries()) {
+      for (const topic of topics.filter((each) => stored[n]!.includes(each))) {
+        const expected = messages.filter((each) => each.topic === topic).map(({ id }) => id)
+        expect(await new StreamLog(node, topic).ids()).toEqual(expected)
+      }
+    }
   })
 
   test('R1 the store warns if one server of a cluster may evict', async () => {

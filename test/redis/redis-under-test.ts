@@ -69,6 +69,11 @@ export class RedisUnderTest {
     await this.#process?.stop()
   }
 
+  /** Stops the program without an end, or lets it go on. */
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
+    process.kill(this.#process!.pid, signal)
+  }
+
   async #run(): Promise<void> {
     this.#process = await KeptProcess.start({
       command: [
@@ -97,6 +102,11 @@ export class RedisUnderTest {
   /** Sends a command past the store. */
   async ask(command: string, ...args: string[]): Promise<unknown> {
     return this.#direct?.call(command, ...args)
+  }
+
+  /** As `ask`, with the bytes of all texts in the answer. */
+  async askBytes(command: string, ...args: string[]): Promise<unknown> {
+    return this.#direct?.callBuffer(command, ...args)
   }
 
   async keys(): Promise<string[]> {

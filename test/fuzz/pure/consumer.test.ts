@@ -8,7 +8,7 @@ import { BrokerDelivery } from '../../../packages/rabbitmq/src/receive/broker-de
 import { DeliveryCounts } from '../../../packages/rabbitmq/src/receive/delivery-counts.ts'
 import { DeliveryReader } from '../../../packages/rabbitmq/src/receive/delivery-reader.ts'
 import { outgoingMessage } from '../../../packages/rabbitmq/src/publish/outgoing-message.ts'
-import { claimKey } from '../../../packages/redis/src/claim-key.ts'
+import { claimKey } from '../../../packages/redis/src/dedup/claim-key.ts'
 import { fuzz } from '../../support/worlds/fuzz.ts'
 import {
   anything,

@@ -12,8 +12,9 @@ import {
   type DedupSettings,
 } from '@txbox/core/internal'
 import { claimKey } from './claim-key.ts'
-import { BEGIN, COMPLETE, KEEP, type Script } from './dedup-scripts.ts'
-import { redisCommandsOf, type RedisClient, type RedisCommands } from './redis-client.ts'
+import type { Script } from '../connection/script.ts'
+import { BEGIN, COMPLETE, KEEP } from './dedup-scripts.ts'
+import { redisCommandsOf, type RedisClient, type RedisCommands } from './script-commands.ts'
 
 /** Clients without a connection delay commands for longer than this. */
 const ANSWER_MS = 5000

@@ -1,9 +1,4 @@
-import { hash } from 'node:crypto'
-
-export interface Script {
-  readonly text: string
-  readonly sha: string
-}
+import { script } from '../connection/script.ts'
 
 /*
  * A key holds `l:<owner>` while a delivery is handled, and `d:<owner>:<milliseconds>:<result>` afterwards. A client may resend
@@ -51,7 +46,3 @@ else
 end
 return 'kept'
 `)
-
-function script(text: string): Script {
-  return { text, sha: hash('sha1', text) }
-}

@@ -1,5 +1,5 @@
 import { propertyOf } from '@txbox/core/internal'
-import type { Script } from './dedup-scripts.ts'
+import type { Script } from '../connection/script.ts'
 
 /** The part of a client of ioredis that is used. */
 export interface IoredisClient {

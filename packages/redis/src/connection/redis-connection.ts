@@ -1,0 +1,102 @@
+import { BrokerUnavailableError } from '@txbox/core'
+import type { Connection } from '@txbox/core/internal'
+import type { CommandArgument, CommandPort } from './command-port.ts'
+import { reasonIn, refusalIn } from './redis-refusal.ts'
+
+/** A connection to Redis that never reconnects, and whose commands are all answered, or fail together. */
+export class RedisConnection implements Connection {
+  readonly #port: CommandPort
+  readonly #broken: (reason: string) => BrokerUnavailableError
+  readonly #answerTimeoutMs: number
+  /** What rejects the commands in flight. */
+  readonly #inFlight = new Set<(reason: unknown) => void>()
+  #timer: NodeJS.Timeout | undefined
+  #failure: BrokerUnavailableError | undefined
+
+  /**
+   * @param broken creates the error of the calls of a connection that has failed for this reason.
+   * @param answerTimeoutMs how long Redis may answer nothing while commands are in flight. Starts again with every answer.
+   */
+  constructor(
+    port: CommandPort,
+    broken: (reason: string) => BrokerUnavailableError,
+    answerTimeoutMs: number,
+  ) {
+    this.#port = port
+    this.#broken = broken
+    this.#answerTimeoutMs = answerTimeoutMs
+  }
+
+  get failure(): BrokerUnavailableError | undefined {
+    return this.#failure
+  }
+
+  /**
+   * Sends a command.
+   *
+   * @throws {RedisRefusal} when Redis answers with an error.
+   * @throws {BrokerUnavailableError} when it is unknown whether Redis has run the command.
+   */
+  async send(args: readonly CommandArgument[]): Promise<unknown> {
+    if (this.#failure !== undefined) throw this.#failure
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>()
+    this.#inFlight.add(reject)
+    if (this.#timer === undefined) this.#timer = setTimeout(() => this.#silent(), this.#answerTimeoutMs)
+    this.#sent(args).then(
+      (answer) => {
+        this.#answered(reject)
+        resolve(answer)
+      },
+      (error: unknown) => {
+        const refusal = refusalIn(error)
+        if (refusal === undefined) {
+          this.fail(error)
+          return
+        }
+        this.#answered(reject)
+        reject(refusal)
+      },
+    )
+    return await promise
+  }
+
+  /** Some clients throw at once. */
+  async #sent(args: readonly CommandArgument[]): Promise<unknown> {
+    return await this.#port.send(args)
+  }
+
+  /** Must be called when the connection cannot be used any more. @returns the error of all its calls. */
+  fail(error: unknown): BrokerUnavailableError {
+    this.drop(error instanceof BrokerUnavailableError ? error : this.#broken(reasonIn(error)))
+    return this.#failure!
+  }
+
+  drop(reason: BrokerUnavailableError): void {
+    if (this.#failure !== undefined) return
+    this.#failure = reason
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#port.end()
+    for (const reject of this.#inFlight) reject(reason)
+    this.#inFlight.clear()
+  }
+
+  close(reason: BrokerUnavailableError): Promise<void> {
+    this.drop(reason)
+    return Promise.resolve()
+  }
+
+  #answered(reject: (reason: unknown) => void): void {
+    this.#inFlight.delete(reject)
+    if (this.#timer === undefined) return
+    if (this.#inFlight.size > 0) this.#timer.refresh()
+    else {
+      clearTimeout(this.#timer)
+      this.#timer = undefined
+    }
+  }
+
+  #silent(): void {
+    this.fail(new Error(`it did not answer within ${this.#answerTimeoutMs} ms`))
+  }
+}
