@@ -1,5 +1,6 @@
 export { kafkaPublisher } from './publish/kafka-publisher.ts'
-export type { KafkaPublisherOptions, KafkaSaslOptions, KafkaTlsOptions } from './publish/kafka-options.ts'
+export type { KafkaConnectionOptions, KafkaSaslOptions, KafkaTlsOptions } from './connection/connection-options.ts'
+export type { KafkaPublisherOptions } from './publish/kafka-options.ts'
 export { fromKafka, type KafkaRecord } from './receive/from-kafka.ts'
 export {
   BrokerUnavailableError,

@@ -18,6 +18,14 @@ export interface Refusal {
   readonly text?: string | undefined
 }
 
+/** Codes that pass by themselves in moments, when a topic was just made or its leader just moved. Nothing is stored. */
+const PASSING: ReadonlySet<number> = new Set([3, 5, 6, 72])
+
+/** Whether what was known of the topic is out of date, so that it must be looked up again. */
+export function isPassing(code: number): boolean {
+  return PASSING.has(code)
+}
+
 /** Yields an error of the client and all errors in it, outermost first. */
 export function* errorsIn(error: unknown, levels = LEVELS): Generator<object> {
   if (typeof error !== 'object' || error === null || levels === 0) return

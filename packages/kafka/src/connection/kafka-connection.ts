@@ -1,20 +1,15 @@
-import type { ConnectionOptions } from 'node:tls'
 import { BrokerUnavailableError } from '@txbox/core'
 import { unlessAborted, within, type Connection } from '@txbox/core/internal'
-import { Producer } from '@platformatic/kafka'
-import { isStarting, reasonIn, refusalOfTopic, type Refusal } from './client-errors.ts'
-import { addressOf, type ConnectionSettings } from './connection-settings.ts'
-import { Patience } from './patience.ts'
+import { Producer, type ClusterMetadata } from '@platformatic/kafka'
+import { isPassing, reasonIn, refusalOfTopic, type Refusal } from './client-errors.ts'
+import { addressOf, clientOptions, secretsOf } from './client-settings.ts'
+import type { ConnectionSettings } from './connection-settings.ts'
+import { keepUsablePartitions } from './topic-metadata.ts'
+import { breakConnections, watchConnections } from './watched-connections.ts'
 import { Waves, type Chunk, type ChunkAnswer } from './waves.ts'
 
 /** Metadata are asked for again after this time, and after each answer that says that they are out of date. */
 const METADATA_AGE_MS = 300_000
-
-/** The number of brokers that a connection attempt can try before its time is over. */
-const TRIED_BROKERS = 3
-
-/** How much of the time limit a leader waits for its replicas, so that its answer still comes in time. */
-const REPLICAS_SHARE = 0.8
 
 /** A topic, or why it cannot be used at the moment. */
 export type FoundTopic =
@@ -26,6 +21,9 @@ export class KafkaConnection implements Connection {
   readonly #producer: Producer
   readonly #settings: ConnectionSettings
   readonly #waves: Waves
+  readonly #ended = new AbortController()
+  /** The topics of which what is known is out of date. */
+  readonly #outdated = new Set<string>()
   #failure: BrokerUnavailableError | undefined
 
   private constructor(producer: Producer, settings: ConnectionSettings, lifetime: AbortController) {
@@ -63,6 +61,11 @@ export class KafkaConnection implements Connection {
     return this.#failure
   }
 
+  /** Aborted with the failure, when the connection ends. */
+  get ended(): AbortSignal {
+    return this.#ended.signal
+  }
+
   /**
    * Checks that a broker answers.
    *
@@ -78,37 +81,40 @@ export class KafkaConnection implements Connection {
   }
 
   /**
-   * Looks a topic up.
+   * Looks a topic up. Asks Kafka again if an answer has said that what is known of the topic is out of date.
    *
-   * @param isFresh asks Kafka again, because an answer said that what is known of the topic is out of date.
    * @throws {BrokerUnavailableError} when that fails for a reason that is not the topic's.
    */
-  async find(topic: string, isFresh: boolean): Promise<FoundTopic> {
+  async find(topic: string): Promise<FoundTopic> {
     if (this.#failure !== undefined) throw this.#failure
+    const known = this.#producer.currentMetadata
     try {
-      const asked = this.#producer.metadata({ topics: [topic], forceUpdate: isFresh })
-      const metadata = await within(asked, this.#settings.confirmTimeoutMs, unanswered)
-      const partitions = metadata.topics.get(topic)?.partitionsCount ?? 0
-      return partitions === 0 ? { refusal: { code: 3 } } : { partitions }
+      await this.#askFor([topic], this.#outdated.has(topic))
     } catch (error) {
       const refusal = refusalOfTopic(error)
       if (refusal === undefined) throw this.fail(error)
       // The client would remember what it knew of the topic before.
-      if (isFresh) this.#producer.clearMetadata()
-      return { refusal }
+      known?.topics.delete(topic)
+      await this.#restore(known)
+      if (!keepUsablePartitions(error, topic, this.#producer.currentMetadata)) return { refusal }
     }
+    this.#outdated.delete(topic)
+    const partitions = this.#producer.currentMetadata?.topics.get(topic)?.partitionsCount ?? 0
+    return partitions === 0 ? { refusal: { code: 3 } } : { partitions }
   }
 
   /**
    * Sends records of one partition as one batch, which Kafka stores as a whole or not at all. Batches of one partition are sent one
    * after the other, in the order of the calls.
    *
-   * @param signal takes the batch back, if it was not sent yet.
+   * @param signal takes the batch back. If it is in flight, the connection ends.
    * @throws {BrokerUnavailableError} when it is unknown whether the records are stored.
    */
   async send(chunk: Chunk, signal: AbortSignal): Promise<ChunkAnswer> {
     if (this.#failure !== undefined) throw this.#failure
-    return await this.#waves.send(chunk, signal)
+    const answer = await this.#waves.send(chunk, signal)
+    if (answer !== 'unsent' && isPassing(answer.code)) this.#outdated.add(chunk.topic)
+    return answer
   }
 
   /** Must be called when the result of records is unknown. Drops the connection. @returns the error of all its calls. */
@@ -130,15 +136,23 @@ export class KafkaConnection implements Connection {
   /** Whether some broker can be reached, takes the login, and lets the user produce. */
   async #ask(): Promise<void> {
     await this.#producer.metadata({ topics: [], forceUpdate: true })
-    if (!this.#settings.idempotent) return
-    const patience = new Patience()
-    while (this.#producer.producerId === undefined) {
-      try {
-        await this.#producer.initIdempotentProducer({})
-      } catch (error) {
-        if (!isStarting(error) || !(await patience.wait())) throw error
-      }
+    await this.#waves.requests.identity(this.ended)
+  }
+
+  async #askFor(topics: string[], forceUpdate: boolean): Promise<void> {
+    await within(this.#producer.metadata({ topics, forceUpdate }), this.#settings.confirmTimeoutMs, unanswered)
+  }
+
+  /** After some answers about one topic the client forgets all topics. */
+  async #restore(known: ClusterMetadata | undefined): Promise<void> {
+    if (known === undefined || this.#producer.currentMetadata !== undefined) return
+    try {
+      await this.#askFor([], true)
+    } catch (error) {
+      throw this.fail(error)
     }
+    const { topics } = this.#producer.currentMetadata ?? known
+    for (const [name, topic] of known.topics) if (!topics.has(name)) topics.set(name, topic)
   }
 
   #broken(error: unknown): BrokerUnavailableError {
@@ -153,31 +167,22 @@ export class KafkaConnection implements Connection {
   #end(reason: BrokerUnavailableError): void {
     this.#failure = reason
     this.#waves.fail(reason)
-    // Without this, the client would first send what is in the buffers of its sockets.
-    for (const [, { socket }] of this.#producer.connections) socket?.destroy()
+    breakConnections(this.#producer.connections)
     this.#producer.close(true).catch(() => undefined)
+    this.#ended.abort(reason)
   }
 }
 
 function createProducer(settings: ConnectionSettings, turn: number): Producer {
-  const { brokers, clientId, idempotent, confirmTimeoutMs, connectTimeoutMs } = settings
-  const { tls, tlsServerName, sasl } = settings
-  const first = turn % brokers.length
-  return new Producer({
-    clientId,
-    bootstrapBrokers: [...brokers.slice(first), ...brokers.slice(0, first)],
-    ...(tls === undefined ? {} : { tls: tls as ConnectionOptions, tlsServerName: tlsServerName! }),
-    ...(sasl === undefined ? {} : { sasl }),
-    idempotent,
-    // The relay repeats. With `idempotent`, the client would take 0 for no limit.
+  const producer = new Producer({
+    ...clientOptions(settings, turn),
+    // The relay repeats.
     retries: false,
-    repeatOnStaleMetadata: false,
-    autocreateTopics: false,
     metadataMaxAge: METADATA_AGE_MS,
-    timeout: Math.ceil(confirmTimeoutMs * REPLICAS_SHARE),
-    requestTimeout: confirmTimeoutMs,
-    connectTimeout: Math.ceil(connectTimeoutMs / Math.min(brokers.length, TRIED_BROKERS)),
+    requestTimeout: settings.confirmTimeoutMs,
   })
+  watchConnections(producer.connections)
+  return producer
 }
 
 function cannotConnect(settings: ConnectionSettings, error: unknown): BrokerUnavailableError {
@@ -187,10 +192,6 @@ function cannotConnect(settings: ConnectionSettings, error: unknown): BrokerUnav
       "options 'brokers', 'tls' and 'sasl'.",
     { cause: error },
   )
-}
-
-function secretsOf({ sasl }: ConnectionSettings): readonly string[] {
-  return sasl !== undefined && 'password' in sasl ? [sasl.password] : []
 }
 
 function unanswered(ms: number): never {
