@@ -1,20 +1,15 @@
 import { BrokerUnavailableError } from '@txbox/core'
 import { unlessAborted, within, type Connection } from '@txbox/core/internal'
-import { Producer, type ClusterMetadata } from '@platformatic/kafka'
-import { isPassing, reasonIn, refusalOfTopic, type Refusal } from './client-errors.ts'
+import { Producer } from '@platformatic/kafka'
+import { isPassing, reasonIn } from './client-errors.ts'
 import { addressOf, clientOptions, secretsOf } from './client-settings.ts'
 import type { ConnectionSettings } from './connection-settings.ts'
-import { keepUsablePartitions } from './topic-metadata.ts'
+import { TopicLookup, type FoundTopic } from './topic-lookup.ts'
 import { breakConnections, watchConnections } from './watched-connections.ts'
 import { Waves, type Chunk, type ChunkAnswer } from './waves.ts'
 
 /** Metadata are asked for again after this time, and after each answer that says that they are out of date. */
 const METADATA_AGE_MS = 300_000
-
-/** A topic, or why it cannot be used at the moment. */
-export type FoundTopic =
-  | { readonly partitions: number; readonly refusal?: never }
-  | { readonly partitions?: never; readonly refusal: Refusal }
 
 /** A client with its connections to brokers, which all calls share. It is dropped as a whole when one of its requests fails. */
 export class KafkaConnection implements Connection {
@@ -22,13 +17,13 @@ export class KafkaConnection implements Connection {
   readonly #settings: ConnectionSettings
   readonly #waves: Waves
   readonly #ended = new AbortController()
-  /** The topics of which what is known is out of date. */
-  readonly #outdated = new Set<string>()
+  readonly #topics: TopicLookup
   #failure: BrokerUnavailableError | undefined
 
   private constructor(producer: Producer, settings: ConnectionSettings, lifetime: AbortController) {
     this.#producer = producer
     this.#settings = settings
+    this.#topics = new TopicLookup(producer, settings.confirmTimeoutMs)
     this.#waves = new Waves(producer, settings, (error) => this.fail(error))
     lifetime.signal.addEventListener('abort', () => this.drop(this.#broken(lifetime.signal.reason)), {
       once: true,
@@ -87,20 +82,11 @@ export class KafkaConnection implements Connection {
    */
   async find(topic: string): Promise<FoundTopic> {
     if (this.#failure !== undefined) throw this.#failure
-    const known = this.#producer.currentMetadata
     try {
-      await this.#askFor([topic], this.#outdated.has(topic))
+      return await this.#topics.find(topic)
     } catch (error) {
-      const refusal = refusalOfTopic(error)
-      if (refusal === undefined) throw this.fail(error)
-      // The client would remember what it knew of the topic before.
-      known?.topics.delete(topic)
-      await this.#restore(known)
-      if (!keepUsablePartitions(error, topic, this.#producer.currentMetadata)) return { refusal }
+      throw this.fail(error)
     }
-    this.#outdated.delete(topic)
-    const partitions = this.#producer.currentMetadata?.topics.get(topic)?.partitionsCount ?? 0
-    return partitions === 0 ? { refusal: { code: 3 } } : { partitions }
   }
 
   /**
@@ -113,7 +99,7 @@ export class KafkaConnection implements Connection {
   async send(chunk: Chunk, signal: AbortSignal): Promise<ChunkAnswer> {
     if (this.#failure !== undefined) throw this.#failure
     const answer = await this.#waves.send(chunk, signal)
-    if (answer !== 'unsent' && isPassing(answer.code)) this.#outdated.add(chunk.topic)
+    if (answer !== 'unsent' && isPassing(answer.code)) this.#topics.outdated(chunk.topic)
     return answer
   }
 
@@ -137,22 +123,6 @@ export class KafkaConnection implements Connection {
   async #ask(): Promise<void> {
     await this.#producer.metadata({ topics: [], forceUpdate: true })
     await this.#waves.requests.identity(this.ended)
-  }
-
-  async #askFor(topics: string[], forceUpdate: boolean): Promise<void> {
-    await within(this.#producer.metadata({ topics, forceUpdate }), this.#settings.confirmTimeoutMs, unanswered)
-  }
-
-  /** After some answers about one topic the client forgets all topics. */
-  async #restore(known: ClusterMetadata | undefined): Promise<void> {
-    if (known === undefined || this.#producer.currentMetadata !== undefined) return
-    try {
-      await this.#askFor([], true)
-    } catch (error) {
-      throw this.fail(error)
-    }
-    const { topics } = this.#producer.currentMetadata ?? known
-    for (const [name, topic] of known.topics) if (!topics.has(name)) topics.set(name, topic)
   }
 
   #broken(error: unknown): BrokerUnavailableError {

@@ -1,4 +1,4 @@
-import { InvalidMessageError, type InboxMessage } from '@txbox/core'
+import { InvalidMessageError, type InboxMessage, type MessageIdentity } from '@txbox/core'
 import { decodePayload, nameOf, oneLine, payloadForm } from '@txbox/core/internal'
 import { WIRE_HEADERS } from '../publish/outgoing-record.ts'
 
@@ -30,34 +30,52 @@ const FIELDS: ReadonlySet<string> = new Set(Object.values(WIRE_HEADERS))
  *   is compressed. The same record would fail again.
  */
 export function fromKafka<P = unknown>(record: KafkaRecord): InboxMessage<P> {
-  const { value, headers: given, timestamp } = (record ?? {}) as Partial<KafkaRecord>
+  const { value } = (record ?? {}) as Partial<KafkaRecord>
   if (value !== null && !(value instanceof Uint8Array)) {
     throw new InvalidMessageError(
       `fromKafka: expected a record whose 'value' is a Uint8Array or null, not ${nameOf(value)}. Let the consumer deliver bytes.`,
     )
   }
-  const { fields, headers } = parted(entriesOf(given))
-  const id = fields.get(WIRE_HEADERS.id)
-  if (id === undefined || id === '') {
+  const { identity, fields } = readRecord(record)
+  const { id } = identity
+  if (id === '') {
     throw new InvalidMessageError(
       `The record has no message id: its header '${WIRE_HEADERS.id}' must be non-empty text. Make the producer set the header to the same ` +
         'value in every resend, or pass on a message with an id that you derive from the content.',
     )
   }
+  return { ...identity, payload: payloadOf(id, value, fields) as P }
+}
+
+/** What a record has apart from its payload. */
+export interface ReadRecord {
+  /** The id is empty if the record has none. */
+  readonly identity: MessageIdentity
+  /** The headers that carry fields of the message, by their names. */
+  readonly fields: ReadonlyMap<string, string>
+}
+
+export function readRecord({ headers: given, timestamp }: KafkaRecord): ReadRecord {
+  const { fields, headers } = parted(entriesOf(given))
   const type = fields.get(WIRE_HEADERS.type)
   const correlationId = fields.get(WIRE_HEADERS.correlationId)
   const time = sentTimeOf(fields.get(WIRE_HEADERS.time)) ?? timeOf(timestamp)
-  return {
-    id,
+  const identity = {
+    id: fields.get(WIRE_HEADERS.id) ?? '',
     headers,
     ...(type === undefined ? {} : { type }),
     ...(correlationId === undefined ? {} : { correlationId }),
     ...(time === undefined ? {} : { time }),
-    payload: payloadOf(id, value, fields) as P,
   }
+  return { identity, fields }
 }
 
-function payloadOf(id: string, value: Uint8Array | null, fields: ReadonlyMap<string, string>): unknown {
+/** Decodes the payload of a record. @throws {InvalidMessageError} when the value is not what its content type says. */
+export function payloadOf(
+  id: string,
+  value: Uint8Array | null,
+  fields: ReadonlyMap<string, string>,
+): unknown {
   if (value === null) return null
   const contentType = fields.get(WIRE_HEADERS.contentType) ?? ''
   // A view, without a copy: the payload is documented as a Uint8Array, not as a Buffer.
