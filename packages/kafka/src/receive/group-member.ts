@@ -10,6 +10,7 @@ const MOST_BETWEEN_HEARTBEATS_MS = 3000
 const METADATA_AGE_MS = 300_000
 /** How long leaving the group may take. Afterwards, the group waits until the session of the member has expired. */
 const LEAVE_MS = 2000
+const LEAVE_ATTEMPTS = 4
 
 /** Errors after which joining again helps: the group is rebalanced meanwhile, or Kafka does not know the member. */
 const JOIN_AGAIN: ReadonlySet<number> = new Set([14, 15, 16, 22, 25, 27, 79])
@@ -46,6 +47,7 @@ export class GroupMember {
   #memberId: string | undefined
   #generation = -1
   #joining: Promise<void> | undefined
+  #leaving: Promise<void> | undefined
 
   /** @param turn the number of the attempt: each one begins with another broker. */
   constructor(client: ClientSettings, settings: GroupSettings, turn: number, how: MemberHow) {
@@ -85,18 +87,36 @@ export class GroupMember {
     return this.#joining
   }
 
-  /** Leaves the group, so that its other members get the partitions at once, and disconnects. */
-  async leave(): Promise<void> {
-    this.#ended.abort()
-    const left = (async () => this.consumer.leaveGroup(true))().catch(() => undefined)
-    await within(left, LEAVE_MS, () => undefined, { ref: false })
-    this.disconnect()
+  /** Leaves the group, so that its other members get the partitions at once, and disconnects. Never rejects. */
+  leave(): Promise<void> {
+    this.#leaving ??= this.#leave()
+    return this.#leaving
   }
 
   disconnect(): void {
     this.#ended.abort()
     breakConnections(this.consumer.connections)
     this.consumer.close(true).catch(() => undefined)
+  }
+
+  async #leave(): Promise<void> {
+    this.#ended.abort()
+    const late = new AbortController()
+    await within(this.#leaveGroup(late.signal), LEAVE_MS, () => undefined, { ref: false })
+    late.abort()
+    this.disconnect()
+  }
+
+  /** The first attempt may use a connection that has just broken. */
+  async #leaveGroup(signal: AbortSignal): Promise<void> {
+    for (let attempt = 0; attempt < LEAVE_ATTEMPTS && !signal.aborted; attempt += 1) {
+      try {
+        await this.consumer.leaveGroup(true)
+        return
+      } catch {
+        await pause(JOIN_PAUSE_MS, signal)
+      }
+    }
   }
 
   async #join(): Promise<void> {

@@ -93,9 +93,7 @@ export class KafkaSubscription<P> implements OpenSource<P> {
       subscription.#isOpen = true
       return subscription
     } catch (error) {
-      const failure = subscription.#fail(error)
-      subscription.#member.disconnect()
-      throw failure
+      throw subscription.#fail(error)
     }
   }
 
@@ -130,6 +128,7 @@ export class KafkaSubscription<P> implements OpenSource<P> {
       await unlessAborted(flushed, signal).catch(() => undefined)
     }
     this.#end(new BrokerUnavailableError(`The consumer of ${this.#name} disconnects.`))
+    // The other members get the partitions at once, and not when the session has expired.
     await unlessAborted(this.#member.leave(), signal).catch(() => undefined)
     this.#member.disconnect()
   }
@@ -187,6 +186,8 @@ export class KafkaSubscription<P> implements OpenSource<P> {
       { cause: error },
     )
     this.#end(failure)
+    // Otherwise the member would keep its partitions, and read none of them.
+    void this.#member.leave()
     if (this.#isOpen) this.#how.failed(failure)
     return failure
   }
