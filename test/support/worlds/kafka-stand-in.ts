@@ -170,7 +170,11 @@ export class KafkaStandIn {
     answer
       .appendInt32(0)
       .appendArray([...this.cluster.entries()], (w, [n, broker]) =>
-        w.appendInt32(n + 1).appendString('127.0.0.1').appendInt32(broker.#port).appendString(null),
+        w
+          .appendInt32(n + 1)
+          .appendString('127.0.0.1')
+          .appendInt32(broker.#port)
+          .appendString(null),
       )
       .appendString('stand-in')
       .appendInt32(1)
@@ -178,7 +182,11 @@ export class KafkaStandIn {
         w.appendInt16(this.metadataCode(topic)).appendString(topic).appendUUID(null).appendBoolean(false)
         w.appendArray([...Array(this.partitions).keys()], (each, index) => {
           const leader = this.leader(topic, index)
-          each.appendInt16(leader < 0 ? 5 : 0).appendInt32(index).appendInt32(leader).appendInt32(0)
+          each
+            .appendInt16(leader < 0 ? 5 : 0)
+            .appendInt32(index)
+            .appendInt32(leader)
+            .appendInt32(0)
           for (const nodes of [[1], [1], []])
             each.appendArray(nodes, (n, id) => n.appendInt32(id), true, false)
         }).appendInt32(0)

@@ -59,7 +59,11 @@ export function clientOptions(settings: ClientSettings, turn: number) {
 
 function saslOptions(sasl: NonNullable<ClientSettings['sasl']>): SASLOptions {
   if (sasl.mechanism !== 'OAUTHBEARER') return sasl
-  return { mechanism: sasl.mechanism, token: () => checkedToken(sasl.token), authBytesValidator: refusedToken }
+  return {
+    mechanism: sasl.mechanism,
+    token: () => checkedToken(sasl.token),
+    authBytesValidator: refusedToken,
+  }
 }
 
 /** The client would throw in a callback of its socket, where nobody could catch the error. */

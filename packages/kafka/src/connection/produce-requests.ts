@@ -3,7 +3,6 @@ import {
   NumericMap,
   ProduceAcks,
   kGetApi,
-  type CompressionAlgorithmValue,
   type Producer,
   type produceV11,
 } from '@platformatic/kafka'
@@ -104,8 +103,10 @@ export class ProduceRequests {
     identity: ProducerIdentity | undefined,
   ): Promise<unknown> {
     const { compression, confirmTimeoutMs } = this.#settings
-    const options = { compression: compression as CompressionAlgorithmValue, ...numbered(chunks, identity) }
-    const connection = await this.#producer.connections.get(this.#producer.currentMetadata!.brokers.get(leader)!)
+    const options = { compression, ...numbered(chunks, identity) }
+    const connection = await this.#producer.connections.get(
+      this.#producer.currentMetadata!.brokers.get(leader)!,
+    )
     const api = await new Promise<ProduceApi>((resolve, reject) => {
       this.#producer[kGetApi]('Produce', (error, found) =>
         error === null ? resolve(found as unknown as ProduceApi) : reject(error),

@@ -15,10 +15,15 @@ const NO_LEADER = -1
  * @param known what the client knows, which is changed.
  * @returns whether the error is about partitions of this topic only.
  */
-export function keepUsablePartitions(error: unknown, topic: string, known: ClusterMetadata | undefined): boolean {
+export function keepUsablePartitions(
+  error: unknown,
+  topic: string,
+  known: ClusterMetadata | undefined,
+): boolean {
   const response = responseIn(error)
   const found = response?.topics.find(({ name }) => name === topic)
-  if (known === undefined || response === undefined || found === undefined || found.errorCode !== 0) return false
+  if (known === undefined || response === undefined || found === undefined || found.errorCode !== 0)
+    return false
   known.brokers = new Map(response.brokers.map((broker) => [broker.nodeId, broker]))
   const partitions: NonNullable<ReturnType<typeof known.topics.get>>['partitions'] = []
   for (const each of found.partitions) {

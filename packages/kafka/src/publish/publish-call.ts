@@ -183,7 +183,8 @@ export class PublishCall {
   async #mayWait(names: readonly string[], { code }: Refusal, patience: Patience): Promise<boolean> {
     const { topics } = this.#settings
     if (!isPassing(code)) return false
-    if (names.some((name) => !topics.isMissing(name)) && (await patience.wait(this.#lifetime.signal))) return true
+    if (names.some((name) => !topics.isMissing(name)) && (await patience.wait(this.#lifetime.signal)))
+      return true
     for (const name of names) topics.missed(name)
     return false
   }

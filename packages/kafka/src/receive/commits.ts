@@ -115,7 +115,9 @@ export class Commits {
   }
 
   /** Never rejects. */
-  async #commit(all: readonly { readonly partition: OwnedPartition; readonly offset: bigint }[]): Promise<void> {
+  async #commit(
+    all: readonly { readonly partition: OwnedPartition; readonly offset: bigint }[],
+  ): Promise<void> {
     let mayRepeatAtOnce = true
     try {
       await this.#how.commit(

@@ -111,7 +111,9 @@ export class GroupMember {
   async #leaveGroup(signal: AbortSignal): Promise<void> {
     for (let attempt = 0; attempt < LEAVE_ATTEMPTS && !signal.aborted; attempt += 1) {
       try {
-        await this.consumer.leaveGroup(true)
+        await new Promise<void>((resolve, reject) => {
+          this.consumer.leaveGroup(true, (error) => (error === null ? resolve() : reject(error)))
+        })
         return
       } catch {
         await pause(JOIN_PAUSE_MS, signal)

@@ -1,6 +1,10 @@
 import type { OpenSource, Source, SourceTraits } from '@txbox/core'
 import { OptionChecker, oneLine } from '@txbox/core/internal'
-import { CONNECTION_OPTIONS, clientSettings, type KafkaConnectionOptions } from '../connection/connection-options.ts'
+import {
+  CONNECTION_OPTIONS,
+  clientSettings,
+  type KafkaConnectionOptions,
+} from '../connection/connection-options.ts'
 import { KafkaSubscription, type SubscriptionSettings } from './kafka-subscription.ts'
 
 /** The names that Kafka gives to topics. */
@@ -75,7 +79,11 @@ export function kafkaSource<P = unknown>(options: KafkaSourceOptions): Source<P>
   const groupId = check.text('groupId', { max: 255 })
   if (/\s/.test(groupId)) throw check.wrong('groupId', 'text without white space')
   const bytes = { min: 1000, max: 1_000_000_000 }
-  const sessionTimeoutMs = check.milliseconds('sessionTimeoutMs', { min: 1000, max: 1_800_000, default: 10_000 })
+  const sessionTimeoutMs = check.milliseconds('sessionTimeoutMs', {
+    min: 1000,
+    max: 1_800_000,
+    default: 10_000,
+  })
   return new KafkaSource<P>({
     client: clientSettings(check, options),
     group: { groupId, topics, sessionTimeoutMs },

@@ -57,7 +57,10 @@ export class PartitionFetcher {
     this.#topics = topics
     this.#limits = limits
     this.#how = how
-    this.#pool = new ConnectionPool(client.clientId, { ...clientOptions(client, 0), requestTimeout: timeoutMs })
+    this.#pool = new ConnectionPool(client.clientId, {
+      ...clientOptions(client, 0),
+      requestTimeout: timeoutMs,
+    })
     watchConnections(this.#pool)
   }
 
@@ -182,7 +185,9 @@ export class PartitionFetcher {
       return
     }
     if (errorCode !== OUT_OF_RANGE) {
-      throw new Error(`Kafka answered with the code ${errorCode} for partition ${number} of the topic '${topic}'`)
+      throw new Error(
+        `Kafka answered with the code ${errorCode} for partition ${number} of the topic '${topic}'`,
+      )
     }
     const next = logStartOffset >= 0n ? logStartOffset : 0n
     partition.begin(next, false)

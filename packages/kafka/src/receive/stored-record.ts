@@ -54,7 +54,14 @@ export function recordsIn(
     for (const { offsetDelta, timestampDelta, key, value, headers } of batch.records) {
       const offset = batch.firstOffset + BigInt(offsetDelta)
       if (offset < from) continue
-      records.push({ ...where, offset, key, value, headers, timestamp: batch.firstTimestamp + timestampDelta })
+      records.push({
+        ...where,
+        offset,
+        key,
+        value,
+        headers,
+        timestamp: batch.firstTimestamp + timestampDelta,
+      })
     }
   }
   return { records, next }

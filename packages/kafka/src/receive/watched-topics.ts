@@ -52,13 +52,17 @@ export class WatchedTopics {
       const { partitions, refusal } = await this.#lookup.find(topic)
       if (refusal?.code === MISSING) throw new Error(`there is no topic '${topic}'`)
       if (refusal?.code === FORBIDDEN) {
-        throw new Error(`the user may not read the topic '${topic}', or there is no such topic. Grant READ and DESCRIBE`)
+        throw new Error(
+          `the user may not read the topic '${topic}', or there is no such topic. Grant READ and DESCRIBE`,
+        )
       }
       if (partitions === undefined) continue
       const before = this.#partitions.get(topic) ?? partitions
       this.#partitions.set(topic, partitions)
       if (before !== partitions) {
-        throw new Error(`the topic '${topic}' has ${partitions} partitions now instead of ${before}, which the group must divide anew`)
+        throw new Error(
+          `the topic '${topic}' has ${partitions} partitions now instead of ${before}, which the group must divide anew`,
+        )
       }
     }
   }
