@@ -100,7 +100,9 @@ export function testEffectOnce(broker: KafkaProgram): void {
     expect(names.length).toBe(all)
     expect(new Set(names).size).toBe(all)
     for (let key = 0; key < KEYS; key += 1) {
-      const own = names.filter((name) => name.startsWith(`key-${key} `)).map((name) => Number(name.split(' ')[1]))
+      const own = names
+        .filter((name) => name.startsWith(`key-${key} `))
+        .map((name) => Number(name.split(' ')[1]))
       expect(own).toEqual(Array.from({ length: STEPS }, (_, n) => n + 1))
     }
     // All is committed, copies of a resend included.

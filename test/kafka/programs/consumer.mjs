@@ -9,7 +9,13 @@ const pool = new Pool({ connectionString: process.env.DATABASE_URL, max: 6 })
 pool.on('error', console.error)
 const { BROKER, TOPIC, GROUP } = process.env
 const consumer = createConsumer({
-  source: kafkaSource({ brokers: [BROKER], topics: [TOPIC], groupId: GROUP, sessionTimeoutMs: 2000, connectTimeoutMs: 3000 }),
+  source: kafkaSource({
+    brokers: [BROKER],
+    topics: [TOPIC],
+    groupId: GROUP,
+    sessionTimeoutMs: 2000,
+    connectTimeoutMs: 3000,
+  }),
   inbox: createInbox({ database: postgres({ db: pool }), consumer: GROUP }),
   deadLetters: kafkaPublisher({ brokers: [BROKER] }),
   concurrency: 5,

@@ -2,11 +2,12 @@ import { BrokerUnavailableError } from '@txbox/core'
 import { unlessAborted, within, type Connection } from '@txbox/core/internal'
 import { Producer } from '@platformatic/kafka'
 import { isPassing, reasonIn } from './client-errors.ts'
+import type { Chunk } from './chunk.ts'
 import { addressOf, clientOptions, secretsOf } from './client-settings.ts'
 import type { ConnectionSettings } from './connection-settings.ts'
 import { TopicLookup, type FoundTopic } from './topic-lookup.ts'
 import { breakConnections, watchConnections } from './watched-connections.ts'
-import { Waves, type Chunk, type ChunkAnswer } from './waves.ts'
+import { Waves, type ChunkAnswer } from './waves.ts'
 
 /** Metadata are asked for again after this time, and after each answer that says that they are out of date. */
 const METADATA_AGE_MS = 300_000

@@ -1,16 +1,10 @@
 import { propertyOf } from '@txbox/core/internal'
-import {
-  NumericMap,
-  ProduceAcks,
-  kGetApi,
-  type Producer,
-  type produceV11,
-} from '@platformatic/kafka'
+import { NumericMap, ProduceAcks, kGetApi, type Producer, type produceV11 } from '@platformatic/kafka'
 import { errorsIn, isStarting } from './client-errors.ts'
 import type { ConnectionSettings } from './connection-settings.ts'
 import { Patience } from './patience.ts'
 import { answersIn, partitionName, type PartitionAnswer } from './produce-answers.ts'
-import type { Chunk } from './waves.ts'
+import type { Chunk } from './chunk.ts'
 
 type ProduceApi = typeof produceV11.api
 

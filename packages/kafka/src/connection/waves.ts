@@ -1,6 +1,7 @@
 import type { BrokerUnavailableError } from '@txbox/core'
 import { unlessAborted, within } from '@txbox/core/internal'
 import type { Producer } from '@platformatic/kafka'
+import type { Chunk } from './chunk.ts'
 import type { ConnectionSettings } from './connection-settings.ts'
 import { partitionName, type PartitionAnswer } from './produce-answers.ts'
 import { ProduceRequests } from './produce-requests.ts'
@@ -13,24 +14,6 @@ const GRACE_MS = 500
 
 /** The code LEADER_NOT_AVAILABLE. */
 const NO_LEADER: PartitionAnswer = { code: 5, culprits: new Map() }
-
-export interface ChunkRecord {
-  readonly key: Buffer | undefined
-  readonly value: Buffer
-  readonly headers: ReadonlyMap<Buffer, Buffer>
-  /** Milliseconds since 1970. */
-  readonly timestamp: number
-}
-
-/** Records of one partition, which become one batch. */
-export interface Chunk {
-  readonly topic: string
-  readonly partition: number
-  /** The number of partitions of the topic, when the partition was chosen. */
-  readonly partitions: number
-  readonly records: readonly ChunkRecord[]
-  readonly bytes: number
-}
 
 /** `'unsent'`: nothing was sent, because the topic has changed, or is no longer known. Find the topic, and choose the partition again. */
 export type ChunkAnswer = PartitionAnswer | 'unsent'

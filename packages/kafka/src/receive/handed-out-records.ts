@@ -4,7 +4,7 @@ import { KafkaDelivery, type HandedOut } from './kafka-delivery.ts'
 import type { OwnedPartition } from './owned-partition.ts'
 import type { StoredRecord } from './stored-record.ts'
 
-/** The records in the hands of the consumer, at most as many as its prefetch. */
+/** The records that the consumer has received and not settled, at most as many as its prefetch. */
 export class HandedOutRecords<P> {
   readonly #commits: Commits
   readonly #prefetch: number

@@ -7,7 +7,7 @@ import type { StoredRecord } from './stored-record.ts'
 
 const NO_BYTES = new Uint8Array(0)
 
-/** A record in the hands of the consumer. */
+/** A record that the consumer has received. */
 export interface HandedOut {
   readonly partition: OwnedPartition
   readonly record: StoredRecord

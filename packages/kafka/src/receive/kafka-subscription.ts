@@ -7,7 +7,7 @@ import { GroupMember, type Assignment, type GroupSettings } from './group-member
 import { HandedOutRecords } from './handed-out-records.ts'
 import { OwnedPartition } from './owned-partition.ts'
 import { PartitionFetcher, type FetchLimits } from './partition-fetcher.ts'
-import { startOffsets } from './start-offsets.ts'
+import { startAtOldest, startOffsets } from './start-offsets.ts'
 import { WatchedTopics } from './watched-topics.ts'
 
 /** How long the last commit may take. */
@@ -42,6 +42,8 @@ export class KafkaSubscription<P> implements OpenSource<P> {
   readonly #records: HandedOutRecords<P>
   readonly #ended = new AbortController()
   #owned: readonly OwnedPartition[] = []
+  /** Resolves when the newest partitions have a position. */
+  #begun: Promise<void> = Promise.resolve()
   #wake = Promise.withResolvers<void>()
   #failure: Error | undefined
   #isOpen = false
@@ -66,7 +68,7 @@ export class KafkaSubscription<P> implements OpenSource<P> {
       consumer,
       this.#topics,
       { client, limits, timeoutMs: answerTimeoutMs },
-      { owned, arrived, failed, warned: how.warned },
+      { owned, arrived, failed, outOfRange: (partition) => void this.#beginAtOldest(partition) },
     )
     const commit = (offsets: Parameters<typeof consumer.commit>[0]['offsets']): Promise<void> =>
       consumer.commit({ offsets })
@@ -88,7 +90,7 @@ export class KafkaSubscription<P> implements OpenSource<P> {
     const { connectTimeoutMs } = settings.client
     try {
       await within(subscription.#topics.find(), connectTimeoutMs, unanswered)
-      await within(subscription.#member.join(), connectTimeoutMs, () => undefined)
+      await within(subscription.#join(), connectTimeoutMs, () => undefined)
       if (subscription.#failure !== undefined) throw subscription.#failure
       subscription.#isOpen = true
       return subscription
@@ -133,6 +135,13 @@ export class KafkaSubscription<P> implements OpenSource<P> {
     this.#member.disconnect()
   }
 
+  /** Joins the group, and commits where it begins. */
+  async #join(): Promise<void> {
+    await this.#member.join()
+    await this.#begun
+    await this.#commits.send()
+  }
+
   get #name(): string {
     return `the group '${this.#settings.group.groupId}' of Kafka at ${addressOf(this.#settings.client)}`
   }
@@ -152,24 +161,36 @@ export class KafkaSubscription<P> implements OpenSource<P> {
       new BrokerUnavailableError(`The partition belongs to another member of ${this.#name}.`),
     )
     this.#commits.joined()
-    void this.#begin(this.#owned.filter(({ position }) => position === undefined))
-    this.#fetcher.fetch()
+    const fresh = this.#owned.filter(({ position }) => position === undefined)
+    this.#begun = this.#untilBegun(fresh, () => {
+      const left = fresh.filter(({ isLost, position }) => !isLost && position === undefined)
+      return startOffsets(this.#member.consumer, left, this.#settings.from)
+    })
   }
 
-  /** Finds out where the group goes on. Never rejects. */
-  async #begin(fresh: readonly OwnedPartition[]): Promise<void> {
-    for (;;) {
-      const left = fresh.filter(({ isLost, position }) => !isLost && position === undefined)
-      if (left.length === 0 || this.#failure !== undefined) break
+  /** Goes on at the oldest record that is left, although the group has not received those before. */
+  async #beginAtOldest(partition: OwnedPartition): Promise<void> {
+    const { topic, partition: number, position } = partition
+    partition.lostPosition()
+    await this.#untilBegun([partition], () => startAtOldest(this.#member.consumer, partition))
+    if (partition.position === undefined) return
+    this.#how.warned(
+      `Kafka has no record at the offset ${position} of partition ${number} of the topic '${topic}', where the group had to go on. The ` +
+        `group goes on at ${partition.position}, the oldest record that is left. Either records were deleted before the group received ` +
+        'them: compare the retention of the topic with the lag of the group. Or the topic was deleted and created again.',
+    )
+  }
+
+  /** Repeats `begin` until all partitions have a position, or are lost. Never rejects. */
+  async #untilBegun(partitions: readonly OwnedPartition[], begin: () => Promise<void>): Promise<void> {
+    const isLeft = ({ isLost, position }: OwnedPartition): boolean => !isLost && position === undefined
+    for (let isFirst = true; partitions.some(isLeft) && this.#failure === undefined; isFirst = false) {
+      if (!isFirst) await pause(RETRY_MS, this.#ended.signal)
       try {
-        await startOffsets(this.#member.consumer, left, this.#settings.from)
+        await begin()
       } catch (error) {
         const codes = errorCodesIn(error)
-        if (codes.length === 0 || codes.some((code) => FORBIDDEN.has(code))) {
-          this.#fail(error)
-          return
-        }
-        await pause(RETRY_MS, this.#ended.signal)
+        if (codes.length === 0 || codes.some((code) => FORBIDDEN.has(code))) this.#fail(error)
       }
     }
     this.#commits.request()

@@ -47,6 +47,11 @@ export class OwnedPartition {
     this.committed = committed ? offset : -1n
   }
 
+  /** There is no record at the position. What was read before may still be settled. */
+  lostPosition(): void {
+    this.position = undefined
+  }
+
   /** Adds what was fetched from the position on. */
   add(records: readonly StoredRecord[], next: bigint): void {
     for (const record of records) {

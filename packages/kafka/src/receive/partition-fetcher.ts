@@ -17,7 +17,7 @@ const RETRY_MS = 200
 const NO_EPOCH = -1
 
 const OUT_OF_RANGE = 1
-/** A leader that has moved or is not there, a topic that was made anew, a broker whose disk fails. */
+/** A leader that has moved or is not there, a topic that was deleted and created again, a broker whose disk fails. */
 const PASSING: ReadonlySet<number> = new Set([3, 5, 6, 9, 56, 74, 75, 76, 78, 100, 103])
 /** The client begins another session by itself. */
 const ANOTHER_SESSION: ReadonlySet<number> = new Set([70, 71, 106])
@@ -31,8 +31,9 @@ interface FetcherHow {
   readonly owned: () => readonly OwnedPartition[]
   /** Called when records have arrived. */
   readonly arrived: () => void
+  /** Called when Kafka has no record at the position of the partition. */
+  readonly outOfRange: (partition: OwnedPartition) => void
   readonly failed: (error: unknown) => void
-  readonly warned: (text: string) => void
 }
 
 /** Fetches records of the partitions of this member, with one request at a time to each broker, as long as there is room for them. */
@@ -178,8 +179,8 @@ export class PartitionFetcher {
     if (hasArrived) this.#how.arrived()
   }
 
-  #refused(partition: OwnedPartition, { errorCode, logStartOffset }: FetchedPartition): void {
-    const { topic, partition: number, position } = partition
+  #refused(partition: OwnedPartition, { errorCode }: FetchedPartition): void {
+    const { topic, partition: number } = partition
     if (PASSING.has(errorCode)) {
       this.#retryLater(partition)
       return
@@ -189,13 +190,7 @@ export class PartitionFetcher {
         `Kafka answered with the code ${errorCode} for partition ${number} of the topic '${topic}'`,
       )
     }
-    const next = logStartOffset >= 0n ? logStartOffset : 0n
-    partition.begin(next, false)
-    this.#how.warned(
-      `Kafka has no record at the offset ${position} of partition ${number} of the topic '${topic}', where the group had to go on. The ` +
-        `group goes on at ${next}, the oldest record that is left. Either records were deleted before the group received them: compare ` +
-        'the retention of the topic with the lag of the group. Or the topic was made anew.',
-    )
+    this.#how.outOfRange(partition)
   }
 }
 

@@ -34,6 +34,18 @@ export async function startOffsets(
   }
 }
 
+/** Sets the oldest record that is left as the place where the partition goes on. */
+export async function startAtOldest(consumer: Consumer, partition: OwnedPartition): Promise<void> {
+  const { topic, partition: number } = partition
+  const starts = await consumer.listOffsets({
+    topics: [topic],
+    partitions: { [topic]: [number] },
+    timestamp: ListOffsetTimestamps.EARLIEST,
+  })
+  const offset = starts.get(topic)?.[number]
+  if (offset !== undefined && offset >= 0n) partition.begin(offset, false)
+}
+
 function numberOf({ partition }: OwnedPartition): number {
   return partition
 }

@@ -61,7 +61,7 @@ export class WatchedTopics {
       this.#partitions.set(topic, partitions)
       if (before !== partitions) {
         throw new Error(
-          `the topic '${topic}' has ${partitions} partitions now instead of ${before}, which the group must divide anew`,
+          `the topic '${topic}' has ${partitions} partitions now instead of ${before}, which the group must divide among its members`,
         )
       }
     }
