@@ -84,17 +84,17 @@ test('a member that joins takes over partitions: what it gets is lost to the oth
   const held = await receive(first, 40)
   // The rebalance ends when the first member has heard of it.
   const second = await opened(sourceOf(kafka, topic, { groupId }))
-  const taken = await receive(second, 20)
+  const [earliest] = await receive(second, 1)
   const [lost, kept] = [held.filter((one) => one.lost.aborted), held.filter((one) => !one.lost.aborted)]
-  expect([lost.length, kept.length]).toEqual([20, 20])
+  expect(Math.min(lost.length, kept.length)).toBeGreaterThan(0)
+  const taken = [earliest!, ...(await receive(second, lost.length - 1))]
   expect(ids(taken).toSorted()).toEqual(ids(lost).toSorted())
   // The first member may commit only what it has kept.
   await Promise.all(held.map((one) => one.accept()))
-  expect(await kafka.committed(topic, groupId)).toBe(20)
+  expect(await kafka.committed(topic, groupId)).toBe(kept.length)
   await first.close()
-  const rest = await receiveFor(second, 1000)
-  expect(ids(rest)).toEqual([])
-  // The second member kept its partitions when the first one left.
+  expect(ids(await receiveFor(second, 1000))).toEqual([])
+  // The second member has kept its partitions when the first one left.
   await Promise.all(taken.map((one) => one.accept()))
   await second.close()
   expect(await kafka.committed(topic, groupId)).toBe(40)
