@@ -1,49 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Producer } from '@platformatic/kafka'
 import { afterAll, expect, inject, onTestFinished, test } from 'vitest'
-import { createConsumer, type Delivery, type OpenSource, type Source } from '@txbox/consumer'
+import { createConsumer, type Source } from '@txbox/consumer'
 import { kafkaSource, type KafkaSourceOptions } from '@txbox/kafka'
 import { failure, outboxMessage, publish, signal } from '../support/subjects/publishing.ts'
 import { until } from '../support/worlds/until.ts'
-import { SHORTEST_SESSION_MS, sourceOf } from './group-under-test.ts'
+import { ids, opened, receive, receiveFor, send, sourceOf } from './group-under-test.ts'
 import { KafkaUnderTest } from './kafka-under-test.ts'
 
 const kafka = new KafkaUnderTest(inject('servers')['kafka']!)
 afterAll(() => kafka.close())
-
-async function opened(source: Source, how: Partial<Parameters<Source['open']>[0]> = {}): Promise<OpenSource> {
-  const open = await source.open({ prefetch: 100, failed: () => undefined, ...how })
-  onTestFinished(() => open.close())
-  return open
-}
-
-async function receive(open: OpenSource, count: number): Promise<Delivery[]> {
-  const deliveries: Delivery[] = []
-  const limit = AbortSignal.timeout(20_000)
-  while (deliveries.length < count && !limit.aborted) {
-    deliveries.push(...(await open.receive(count - deliveries.length, { signal: limit })))
-  }
-  return deliveries
-}
-
-/** What comes within this time. */
-async function receiveFor(open: OpenSource, ms: number): Promise<Delivery[]> {
-  const deliveries: Delivery[] = []
-  const limit = AbortSignal.timeout(ms)
-  while (!limit.aborted) deliveries.push(...(await open.receive(100, { signal: limit })))
-  return deliveries
-}
-
-function ids(deliveries: readonly Delivery[]): string[] {
-  return deliveries.map(({ message }) => message.id)
-}
-
-function send(topic: string, names: readonly string[], key?: string): Promise<unknown> {
-  const messages = names.map((id) =>
-    outboxMessage({ id, topic, payload: Buffer.from('{}'), ...(key === undefined ? {} : { key }) }),
-  )
-  return publish(kafka.publisher(), messages)
-}
 
 const ONE = { brokers: ['127.0.0.1:9092'], topics: ['orders'], groupId: 'billing' }
 
@@ -66,75 +32,19 @@ test.for<readonly [string, Partial<KafkaSourceOptions>]>([
 
 test('a group begins with the oldest record, or with the next one, which is then not left out while nobody receives', async () => {
   const topic = await kafka.topic({ partitions: 2 })
-  await send(topic, ['old 1', 'old 2'])
+  await send(kafka, topic, ['old 1', 'old 2'])
   const early = await opened(sourceOf(kafka, topic))
   expect(ids(await receive(early, 2)).toSorted()).toEqual(['old 1', 'old 2'])
   const source = sourceOf(kafka, topic, { from: 'latest' })
   await (await opened(source)).close()
-  await send(topic, ['new 1', 'new 2'])
+  await send(kafka, topic, ['new 1', 'new 2'])
   expect(ids(await receive(await opened(source), 2)).toSorted()).toEqual(['new 1', 'new 2'])
 })
-
-test('a member that joins takes over partitions: what it gets is lost to the others, and what they keep is not', async () => {
-  const topic = await kafka.topic({ partitions: 4 })
-  const groupId = kafka.name('group')
-  const names = Array.from({ length: 40 }, (_, n) => `m${n}`)
-  await send(topic, names)
-  const first = await opened(sourceOf(kafka, topic, { groupId }))
-  const held = await receive(first, 40)
-  // The rebalance ends when the first member has heard of it.
-  const second = await opened(sourceOf(kafka, topic, { groupId }))
-  const [earliest] = await receive(second, 1)
-  const [lost, kept] = [held.filter((one) => one.lost.aborted), held.filter((one) => !one.lost.aborted)]
-  expect(Math.min(lost.length, kept.length)).toBeGreaterThan(0)
-  const taken = [earliest!, ...(await receive(second, lost.length - 1))]
-  expect(ids(taken).toSorted()).toEqual(ids(lost).toSorted())
-  // The first member may commit only what it has kept.
-  await Promise.all(held.map((one) => one.accept()))
-  expect(await kafka.committed(topic, groupId)).toBe(kept.length)
-  await first.close()
-  expect(ids(await receiveFor(second, 1000))).toEqual([])
-  // The second member has kept its partitions when the first one left.
-  await Promise.all(taken.map((one) => one.accept()))
-  await second.close()
-  expect(await kafka.committed(topic, groupId)).toBe(40)
-})
-
-test(
-  'a member that was silent for its session loses all, and commits nothing afterwards',
-  async () => {
-    const topic = await kafka.topic({ partitions: 1 })
-    const groupId = kafka.name('group')
-    const between = await kafka.network()
-    await send(topic, ['a', 'b', 'c'])
-    const failures: unknown[] = []
-    const silent = await opened(
-      sourceOf(kafka, topic, { groupId, brokers: [`127.0.0.1:${between.address.port}`] }),
-      { failed: (error) => void failures.push(error) },
-    )
-    const held = await receive(silent, 3)
-    between.freeze()
-    const other = await opened(sourceOf(kafka, topic, { groupId }))
-    const [a] = await receive(other, 3)
-    await a!.accept()
-    await until(
-      async () => failures.length === 1,
-      () => 'the silent member has noticed nothing',
-    )
-    expect(held.every(({ lost }) => lost.aborted)).toBe(true)
-    const accepting = held.map((one) => one.accept())
-    between.thaw()
-    await Promise.all(accepting)
-    await silent.close()
-    expect(await kafka.committed(topic, groupId)).toBe(1)
-  },
-  3 * SHORTEST_SESSION_MS + 20_000,
-)
 
 test('before a message is handled at most once, its acceptance is final, also behind one that is not settled', async () => {
   const topic = await kafka.topic({ partitions: 1 })
   const groupId = kafka.name('group')
-  await send(topic, ['a', 'b'])
+  await send(kafka, topic, ['a', 'b'])
   const open = await opened(sourceOf(kafka, topic, { groupId }))
   const [a, b] = await receive(open, 2)
   let isFinal = false
@@ -148,7 +58,7 @@ test('before a message is handled at most once, its acceptance is final, also be
 
 test('a message that is retried comes before later ones of its partition', async () => {
   const topic = await kafka.topic({ partitions: 1 })
-  await send(topic, ['a', 'b', 'c', 'd'], 'k')
+  await send(kafka, topic, ['a', 'b', 'c', 'd'], 'k')
   const open = await opened(sourceOf(kafka, topic), { prefetch: 2 })
   const [a, b] = await receive(open, 2)
   expect([a!.key, b!.key]).toEqual(['k', 'k'])
@@ -209,7 +119,7 @@ test('records that cannot be decoded, have no id or no value are delivered, each
 test('where records were deleted before the group has received them, the group goes on and says so', async () => {
   const topic = await kafka.topic({ partitions: 1 })
   const source = sourceOf(kafka, topic)
-  await send(topic, ['a', 'b', 'c'])
+  await send(kafka, topic, ['a', 'b', 'c'])
   const open = await opened(source)
   await (await receive(open, 1))[0]!.accept()
   await open.close()

@@ -15,6 +15,11 @@ export interface KafkaRecord {
 /** A date and a time in RFC 3339. */
 const RFC_3339 = /^\d{4}-\d\d-\d\dt\d\d:\d\d:\d\d(\.\d+)?(z|[+-]\d\d:\d\d)$/i
 
+/** A header that only Debezium writes, with the files of docs/debezium.md: such a record has its headers in one header, as JSON. */
+const ROUTED = 'txbox-topic'
+const ROUTED_HEADERS = 'headers'
+const ROUTED_FIELDS: ReadonlySet<string> = new Set([ROUTED, 'txbox-key'])
+
 const FIELDS: ReadonlySet<string> = new Set(Object.values(WIRE_HEADERS))
 
 /**
@@ -23,6 +28,7 @@ const FIELDS: ReadonlySet<string> = new Set(Object.values(WIRE_HEADERS))
  * - `id`, `type`, `correlationId` from the headers `txbox-id`, `txbox-type` and `txbox-correlation-id`; `time` from `txbox-time`, or
  *   else the timestamp of the record.
  * - `headers`: the others, as text in UTF-8. Of several headers of one name, the last one counts. Headers without a value are left out.
+ *   A record that Debezium has published as docs/debezium.md says has all of them in one header, which is opened.
  * - `payload`: parsed, when the header `content-type` is JSON or missing; text, when it is `text/…`, in the charset that it names or else
  *   UTF-8; otherwise the bytes, as a `Uint8Array` on the record's memory; `null` for a record without a value. `P` is not checked.
  *
@@ -56,7 +62,7 @@ export interface ReadRecord {
 }
 
 export function readRecord({ headers: given, timestamp }: KafkaRecord): ReadRecord {
-  const { fields, headers } = parted(entriesOf(given))
+  const { fields, headers } = parted(opened(entriesOf(given)))
   const type = fields.get(WIRE_HEADERS.type)
   const correlationId = fields.get(WIRE_HEADERS.correlationId)
   const time = sentTimeOf(fields.get(WIRE_HEADERS.time)) ?? timeOf(timestamp)
@@ -102,6 +108,26 @@ function entriesOf(headers: unknown): readonly (readonly [string, string])[] {
       return text === undefined ? [] : [[textOf(name) ?? '', text] as const]
     }),
   )
+}
+
+/** Takes the headers of a message that Debezium has published out of the header that has all of them. */
+function opened(entries: readonly (readonly [string, string])[]): readonly (readonly [string, string])[] {
+  if (!entries.some(([name]) => name === ROUTED)) return entries
+  return entries.flatMap(([name, text]) => {
+    if (ROUTED_FIELDS.has(name)) return []
+    return (name === ROUTED_HEADERS ? textsIn(text) : undefined) ?? [[name, text] as const]
+  })
+}
+
+/** The texts of a JSON object; undefined for anything else. */
+function textsIn(json: string): readonly (readonly [string, string])[] | undefined {
+  try {
+    const value: unknown = JSON.parse(json)
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+    return Object.entries(value).flatMap(([name, text]) => (typeof text === 'string' ? [[name, text]] : []))
+  } catch {
+    return undefined
+  }
 }
 
 /** Takes the fields of the message out of the headers: of several headers of such a name, the last one is the field. */
