@@ -37,6 +37,13 @@ export class KafkaUnderTest {
     return topic
   }
 
+  /** How many records of a topic a group has committed. */
+  async committed(topic: string, groupId: string): Promise<number> {
+    const [group] = await this.admin.listConsumerGroupOffsets({ groups: [groupId] })
+    const partitions = group?.topics.find(({ name }) => name === topic)?.partitions ?? []
+    return partitions.reduce((sum, { committedOffset }) => sum + Math.max(0, Number(committedOffset)), 0)
+  }
+
   /** The log of a topic, which is closed at the end of the test. */
   async log(topic: string): Promise<TopicLog> {
     const log = await TopicLog.of(this.address, topic)

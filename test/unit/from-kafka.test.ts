@@ -64,3 +64,32 @@ test.for([
 ] as const)('%s is an InvalidMessageError', ([, given]) => {
   expect(() => fromKafka(given)).toThrow(expect.objectContaining({ code: 'TXBOX_INVALID_MESSAGE' }))
 })
+
+test('a record that Debezium has published has the headers of its message in one header, which is opened', () => {
+  const text = (value: string) => Buffer.from(value)
+  const headers = new Map<Buffer, Buffer | undefined>([
+    [text('txbox-id'), text('m-1')],
+    [text('txbox-key'), text('customer 7')],
+    [text('txbox-topic'), text('orders')],
+    [text('txbox-type'), undefined],
+    [text('txbox-time'), text('2026-03-04T05:06:07.890Z')],
+    [text('headers'), text('{"tenant":"north","x-ü":"✓","n":1}')],
+  ])
+  const record = { value: text('{}'), headers, timestamp: 0n }
+  expect(fromKafka(record)).toEqual({
+    ...{ id: 'm-1', payload: {}, headers: { tenant: 'north', 'x-ü': '✓' } },
+    time: new Date('2026-03-04T05:06:07.890Z'),
+  })
+  // Elsewhere, the name is one like any other; and what is no object stays as it is.
+  const own = new Map([
+    [text('txbox-id'), text('m-1')],
+    [text('headers'), text('{"tenant":"north"}')],
+  ])
+  expect(fromKafka({ value: text('{}'), headers: own }).headers).toEqual({ headers: '{"tenant":"north"}' })
+  const odd = new Map([
+    ...own,
+    [text('txbox-topic'), text('orders')],
+    [text('headers'), text('[1]')],
+  ] as const)
+  expect(fromKafka({ value: text('{}'), headers: odd }).headers).toEqual({ headers: '[1]', tenant: 'north' })
+})

@@ -55,13 +55,12 @@ test('calls that overlap share requests, and the batches of a partition keep the
   }
 })
 
-test('a call that is aborted ends at once, and does not disturb others; what was not sent is never sent', async () => {
+test('a call that is aborted before its messages are sent does not disturb others, and they are never sent', async () => {
   const { broker, publisher } = await standIn()
   const gate = Promise.withResolvers<void>()
   broker.gate = gate.promise
   const abort = new AbortController()
-  const first = publisher.publish([numbered(1)], { signal: abort.signal })
-  const other = publish(publisher, [numbered(2)])
+  const first = publish(publisher, [numbered(1)])
   await until(
     async () => broker.requests === 1,
     () => 'no request',
@@ -71,12 +70,39 @@ test('a call that is aborted ends at once, and does not disturb others; what was
   // By then, both calls wait for the first one.
   await pause(20)
   abort.abort(new Error('stop now'))
-  expect((await failure(first)).message).toBe('stop now')
   expect((await failure(waiting)).message).toBe('stop now')
   gate.resolve()
-  expect(summary(await other)).toEqual(['accepted'])
+  expect(summary(await first)).toEqual(['accepted'])
   expect(summary(await last)).toEqual(['accepted'])
-  expect(numbersIn(broker.received)).toEqual([1, 2, 4])
+  expect(numbersIn(broker.received)).toEqual([1, 4])
+})
+
+test('a call that is aborted while its messages are in flight ends the connection, and nothing is sent afterwards', async () => {
+  const { broker, publisher } = await standIn()
+  const gate = Promise.withResolvers<void>()
+  broker.gate = gate.promise
+  const abort = new AbortController()
+  const first = failure(publisher.publish([numbered(1)], { signal: abort.signal }))
+  await until(
+    async () => broker.requests === 1,
+    () => 'no request',
+  )
+  const other = failure(publish(publisher, [numbered(2)]))
+  await pause(20)
+  abort.abort(new Error('stop now'))
+  expect((await first).message).toBe('stop now')
+  expect(await other).toMatchObject({
+    code: 'TXBOX_BROKER_UNAVAILABLE',
+    message: expect.stringContaining('a call was aborted while its messages were in flight'),
+  })
+  await until(
+    async () => broker.connections === 0,
+    () => 'open connections',
+  )
+  gate.resolve()
+  await pause(100)
+  expect(numbersIn(broker.received)).toEqual([1])
+  expect(summary(await publish(publisher, [numbered(2)]))).toEqual(['accepted'])
 })
 
 test('a broker that does not answer makes all calls throw in time, and the next call works', async () => {

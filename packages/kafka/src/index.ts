@@ -1,5 +1,11 @@
 export { kafkaPublisher } from './publish/kafka-publisher.ts'
-export type { KafkaPublisherOptions, KafkaSaslOptions, KafkaTlsOptions } from './publish/kafka-options.ts'
+export type {
+  KafkaConnectionOptions,
+  KafkaSaslOptions,
+  KafkaTlsOptions,
+} from './connection/connection-options.ts'
+export type { KafkaPublisherOptions } from './publish/kafka-options.ts'
+export { kafkaSource, type KafkaSourceOptions } from './receive/kafka-source.ts'
 export { fromKafka, type KafkaRecord } from './receive/from-kafka.ts'
 export {
   BrokerUnavailableError,
@@ -10,4 +16,12 @@ export {
   TxboxError,
   isTxboxError,
 } from '@txbox/core'
-export type { InboxMessage, OutboxMessage, PublishOptions, PublishResult, Publisher } from '@txbox/core'
+export type {
+  InboxMessage,
+  OpenSource,
+  OutboxMessage,
+  PublishOptions,
+  PublishResult,
+  Publisher,
+  Source,
+} from '@txbox/core'

@@ -16,13 +16,26 @@ export interface ReceivedBatch {
   readonly records: readonly KafkaRecord[]
 }
 
-const [PRODUCE, METADATA, API_VERSIONS, INIT_PRODUCER_ID] = [0, 3, 18, 22]
-/** The version of each request that this broker speaks. */
+/** The answer to a login. */
+export interface LoginAnswer {
+  readonly code?: number
+  /** What a mechanism says, such as why a token is refused. */
+  readonly says?: string
+  /** After this time the client must log in again. */
+  readonly lifetimeMs?: number
+}
+
+const [PRODUCE, METADATA, SASL_HANDSHAKE, API_VERSIONS, INIT_PRODUCER_ID, SASL_AUTHENTICATE] = [
+  0, 3, 17, 18, 22, 36,
+]
+/** The version of each request that this broker speaks. A client that logs in asks for the versions by version 1. */
 const VERSIONS = [
   [PRODUCE, 11],
   [METADATA, 12],
+  [SASL_HANDSHAKE, 1],
   [API_VERSIONS, 3],
   [INIT_PRODUCER_ID, 4],
+  [SASL_AUTHENTICATE, 2],
 ] as const
 
 /**
@@ -37,6 +50,16 @@ export class KafkaStandIn {
   initProducerCode = 0
   /** The number of partitions of every topic. */
   partitions = 3
+  /** The brokers of the cluster, whose ids are their places from 1 on. */
+  cluster: readonly KafkaStandIn[] = [this]
+  /** The id of the leader of a partition; -1 for none. */
+  leader: (topic: string, partition: number) => number = () => 1
+  /** How often metadata of topics were asked for. */
+  lookups = 0
+  /** How often clients have logged in. */
+  logins = 0
+  /** Answers a login, or resets its connection. */
+  login: () => LoginAnswer | 'reset' = () => ({})
   /** The requests to produce. */
   requests = 0
   /** How many replicas must store the records, by request: -1 stands for all in sync. */
@@ -107,16 +130,32 @@ export class KafkaStandIn {
 
   #answerRequest(socket: net.Socket, request: Reader): void {
     const api = request.readInt16()
-    request.readInt16()
+    const version = request.readInt16()
     const correlationId = request.readInt32()
     request.readNullableString(false)
-    request.readTaggedFields()
     const answer = Writer.create().appendInt32(correlationId)
+    if (api === SASL_HANDSHAKE || (api === API_VERSIONS && version < 3)) {
+      if (api === SASL_HANDSHAKE) answer.appendInt16(0).appendArray([], () => undefined, false, false)
+      else apiVersions(answer, false)
+      socket.write(answer.prependLength().buffer)
+      return
+    }
+    request.readTaggedFields()
     if (api !== API_VERSIONS) answer.appendTaggedFields()
     if (api === PRODUCE) this.#produce(request, answer)
     else if (api === METADATA) this.#metadata(request, answer)
-    else if (api === API_VERSIONS) apiVersions(answer)
-    else answer.appendInt32(0).appendInt16(this.initProducerCode).appendInt64(7n).appendInt16(0)
+    else if (api === API_VERSIONS) apiVersions(answer, true)
+    else if (api === SASL_AUTHENTICATE) {
+      this.logins += 1
+      const login = this.login()
+      if (login === 'reset') {
+        socket.resetAndDestroy()
+        return
+      }
+      const { code = 0, says = '', lifetimeMs = 0 } = login
+      answer.appendInt16(code).appendString(code === 0 ? null : 'refused')
+      answer.appendBytes(Buffer.from(says)).appendInt64(BigInt(lifetimeMs))
+    } else answer.appendInt32(0).appendInt16(this.initProducerCode).appendInt64(7n).appendInt16(0)
     answer.appendTaggedFields().prependLength()
     if (api !== PRODUCE) socket.write(answer.buffer)
     else void this.gate.then(() => socket.write(answer.buffer))
@@ -127,17 +166,27 @@ export class KafkaStandIn {
       each.readUUID()
       return each.readString()
     })
+    this.lookups += topics.length
     answer
       .appendInt32(0)
-      .appendArray([1], (w, id) =>
-        w.appendInt32(id).appendString('127.0.0.1').appendInt32(this.#port).appendString(null),
+      .appendArray([...this.cluster.entries()], (w, [n, broker]) =>
+        w
+          .appendInt32(n + 1)
+          .appendString('127.0.0.1')
+          .appendInt32(broker.#port)
+          .appendString(null),
       )
       .appendString('stand-in')
       .appendInt32(1)
       .appendArray(topics, (w, topic) => {
         w.appendInt16(this.metadataCode(topic)).appendString(topic).appendUUID(null).appendBoolean(false)
         w.appendArray([...Array(this.partitions).keys()], (each, index) => {
-          each.appendInt16(0).appendInt32(index).appendInt32(1).appendInt32(0)
+          const leader = this.leader(topic, index)
+          each
+            .appendInt16(leader < 0 ? 5 : 0)
+            .appendInt32(index)
+            .appendInt32(leader)
+            .appendInt32(0)
           for (const nodes of [[1], [1], []])
             each.appendArray(nodes, (n, id) => n.appendInt32(id), true, false)
         }).appendInt32(0)
@@ -171,9 +220,14 @@ export class KafkaStandIn {
   }
 }
 
-function apiVersions(answer: Writer): void {
-  answer.appendInt16(0).appendArray([...VERSIONS], (w, [api, version]) => {
-    w.appendInt16(api).appendInt16(version).appendInt16(version)
-  })
+function apiVersions(answer: Writer, isCompact: boolean): void {
+  answer.appendInt16(0).appendArray(
+    [...VERSIONS],
+    (w, [api, version]) => {
+      w.appendInt16(api).appendInt16(version).appendInt16(version)
+    },
+    isCompact,
+    isCompact,
+  )
   answer.appendInt32(0)
 }

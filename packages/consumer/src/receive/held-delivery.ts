@@ -171,7 +171,7 @@ export class HeldDelivery {
   async acceptFirst(): Promise<void> {
     this.isAccepting = true
     try {
-      await this.delivery.accept()
+      await this.delivery.accept({ beforeHandling: true })
     } catch (error) {
       this.isAccepting = false
       throw error

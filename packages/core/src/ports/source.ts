@@ -147,9 +147,13 @@ export interface Delivery<P = unknown> {
    * Accepts the message, which was handled and is not delivered again. Resolves when the broker has processed the acceptance.
    *
    * @param how `recorded` says that a redelivery would be recognized as a duplicate, so that the promise may resolve while
-   *   the acceptance is still in flight. @default false
+   *   the acceptance is still in flight. `beforeHandling` says that the message is handled afterwards, at most once: the promise
+   *   must not resolve before the acceptance is final. @default false
    */
-  accept(how?: { readonly recorded?: boolean | undefined }): Promise<void>
+  accept(how?: {
+    readonly recorded?: boolean | undefined
+    readonly beforeHandling?: boolean | undefined
+  }): Promise<void>
   /**
    * Lets the message be delivered again after `delayMs`.
    *

@@ -18,6 +18,14 @@ export interface Refusal {
   readonly text?: string | undefined
 }
 
+/** Codes that pass by themselves in moments, when a topic was just made or its leader just moved. Nothing is stored. */
+const PASSING: ReadonlySet<number> = new Set([3, 5, 6, 72])
+
+/** Whether what was known of the topic is out of date, so that it must be looked up again. */
+export function isPassing(code: number): boolean {
+  return PASSING.has(code)
+}
+
 /** Yields an error of the client and all errors in it, outermost first. */
 export function* errorsIn(error: unknown, levels = LEVELS): Generator<object> {
   if (typeof error !== 'object' || error === null || levels === 0) return
@@ -69,9 +77,14 @@ function codeOf(error: object): number | undefined {
   return typeof code === 'number' ? code : undefined
 }
 
+/** The codes of Kafka that an error and the errors in it name. Empty if Kafka did not answer. */
+export function errorCodesIn(error: unknown): readonly number[] {
+  return [...errorsIn(error)].map(codeOf).filter((code) => code !== undefined)
+}
+
 /** Whether a broker does not give out ids of producers yet, because it has just started. */
 export function isStarting(error: unknown): boolean {
-  return [...errorsIn(error)].some((each) => codeOf(each) === 14 || codeOf(each) === 15)
+  return errorCodesIn(error).some((code) => code === 14 || code === 15)
 }
 
 /** What Kafka says about the topic, if a request for the metadata of this one topic failed because of the topic. */

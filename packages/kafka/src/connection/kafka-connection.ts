@@ -1,36 +1,30 @@
-import type { ConnectionOptions } from 'node:tls'
 import { BrokerUnavailableError } from '@txbox/core'
 import { unlessAborted, within, type Connection } from '@txbox/core/internal'
 import { Producer } from '@platformatic/kafka'
-import { isStarting, reasonIn, refusalOfTopic, type Refusal } from './client-errors.ts'
-import { addressOf, type ConnectionSettings } from './connection-settings.ts'
-import { Patience } from './patience.ts'
-import { Waves, type Chunk, type ChunkAnswer } from './waves.ts'
+import { isPassing, reasonIn } from './client-errors.ts'
+import type { Chunk } from './chunk.ts'
+import { addressOf, clientOptions, secretsOf } from './client-settings.ts'
+import type { ConnectionSettings } from './connection-settings.ts'
+import { TopicLookup, type FoundTopic } from './topic-lookup.ts'
+import { breakConnections, watchConnections } from './watched-connections.ts'
+import { Waves, type ChunkAnswer } from './waves.ts'
 
 /** Metadata are asked for again after this time, and after each answer that says that they are out of date. */
 const METADATA_AGE_MS = 300_000
-
-/** The number of brokers that a connection attempt can try before its time is over. */
-const TRIED_BROKERS = 3
-
-/** How much of the time limit a leader waits for its replicas, so that its answer still comes in time. */
-const REPLICAS_SHARE = 0.8
-
-/** A topic, or why it cannot be used at the moment. */
-export type FoundTopic =
-  | { readonly partitions: number; readonly refusal?: never }
-  | { readonly partitions?: never; readonly refusal: Refusal }
 
 /** A client with its connections to brokers, which all calls share. It is dropped as a whole when one of its requests fails. */
 export class KafkaConnection implements Connection {
   readonly #producer: Producer
   readonly #settings: ConnectionSettings
   readonly #waves: Waves
+  readonly #ended = new AbortController()
+  readonly #topics: TopicLookup
   #failure: BrokerUnavailableError | undefined
 
   private constructor(producer: Producer, settings: ConnectionSettings, lifetime: AbortController) {
     this.#producer = producer
     this.#settings = settings
+    this.#topics = new TopicLookup(producer, settings.confirmTimeoutMs)
     this.#waves = new Waves(producer, settings, (error) => this.fail(error))
     lifetime.signal.addEventListener('abort', () => this.drop(this.#broken(lifetime.signal.reason)), {
       once: true,
@@ -63,6 +57,11 @@ export class KafkaConnection implements Connection {
     return this.#failure
   }
 
+  /** Aborted with the failure, when the connection ends. */
+  get ended(): AbortSignal {
+    return this.#ended.signal
+  }
+
   /**
    * Checks that a broker answers.
    *
@@ -78,24 +77,16 @@ export class KafkaConnection implements Connection {
   }
 
   /**
-   * Looks a topic up.
+   * Looks a topic up. Asks Kafka again if an answer has said that what is known of the topic is out of date.
    *
-   * @param isFresh asks Kafka again, because an answer said that what is known of the topic is out of date.
    * @throws {BrokerUnavailableError} when that fails for a reason that is not the topic's.
    */
-  async find(topic: string, isFresh: boolean): Promise<FoundTopic> {
+  async find(topic: string): Promise<FoundTopic> {
     if (this.#failure !== undefined) throw this.#failure
     try {
-      const asked = this.#producer.metadata({ topics: [topic], forceUpdate: isFresh })
-      const metadata = await within(asked, this.#settings.confirmTimeoutMs, unanswered)
-      const partitions = metadata.topics.get(topic)?.partitionsCount ?? 0
-      return partitions === 0 ? { refusal: { code: 3 } } : { partitions }
+      return await this.#topics.find(topic)
     } catch (error) {
-      const refusal = refusalOfTopic(error)
-      if (refusal === undefined) throw this.fail(error)
-      // The client would remember what it knew of the topic before.
-      if (isFresh) this.#producer.clearMetadata()
-      return { refusal }
+      throw this.fail(error)
     }
   }
 
@@ -103,12 +94,14 @@ export class KafkaConnection implements Connection {
    * Sends records of one partition as one batch, which Kafka stores as a whole or not at all. Batches of one partition are sent one
    * after the other, in the order of the calls.
    *
-   * @param signal takes the batch back, if it was not sent yet.
+   * @param signal takes the batch back. If it is in flight, the connection ends.
    * @throws {BrokerUnavailableError} when it is unknown whether the records are stored.
    */
   async send(chunk: Chunk, signal: AbortSignal): Promise<ChunkAnswer> {
     if (this.#failure !== undefined) throw this.#failure
-    return await this.#waves.send(chunk, signal)
+    const answer = await this.#waves.send(chunk, signal)
+    if (answer !== 'unsent' && isPassing(answer.code)) this.#topics.outdated(chunk.topic)
+    return answer
   }
 
   /** Must be called when the result of records is unknown. Drops the connection. @returns the error of all its calls. */
@@ -130,15 +123,7 @@ export class KafkaConnection implements Connection {
   /** Whether some broker can be reached, takes the login, and lets the user produce. */
   async #ask(): Promise<void> {
     await this.#producer.metadata({ topics: [], forceUpdate: true })
-    if (!this.#settings.idempotent) return
-    const patience = new Patience()
-    while (this.#producer.producerId === undefined) {
-      try {
-        await this.#producer.initIdempotentProducer({})
-      } catch (error) {
-        if (!isStarting(error) || !(await patience.wait())) throw error
-      }
-    }
+    await this.#waves.requests.identity(this.ended)
   }
 
   #broken(error: unknown): BrokerUnavailableError {
@@ -153,31 +138,22 @@ export class KafkaConnection implements Connection {
   #end(reason: BrokerUnavailableError): void {
     this.#failure = reason
     this.#waves.fail(reason)
-    // Without this, the client would first send what is in the buffers of its sockets.
-    for (const [, { socket }] of this.#producer.connections) socket?.destroy()
+    breakConnections(this.#producer.connections)
     this.#producer.close(true).catch(() => undefined)
+    this.#ended.abort(reason)
   }
 }
 
 function createProducer(settings: ConnectionSettings, turn: number): Producer {
-  const { brokers, clientId, idempotent, confirmTimeoutMs, connectTimeoutMs } = settings
-  const { tls, tlsServerName, sasl } = settings
-  const first = turn % brokers.length
-  return new Producer({
-    clientId,
-    bootstrapBrokers: [...brokers.slice(first), ...brokers.slice(0, first)],
-    ...(tls === undefined ? {} : { tls: tls as ConnectionOptions, tlsServerName: tlsServerName! }),
-    ...(sasl === undefined ? {} : { sasl }),
-    idempotent,
-    // The relay repeats. With `idempotent`, the client would take 0 for no limit.
+  const producer = new Producer({
+    ...clientOptions(settings, turn),
+    // The relay repeats.
     retries: false,
-    repeatOnStaleMetadata: false,
-    autocreateTopics: false,
     metadataMaxAge: METADATA_AGE_MS,
-    timeout: Math.ceil(confirmTimeoutMs * REPLICAS_SHARE),
-    requestTimeout: confirmTimeoutMs,
-    connectTimeout: Math.ceil(connectTimeoutMs / Math.min(brokers.length, TRIED_BROKERS)),
+    requestTimeout: settings.confirmTimeoutMs,
   })
+  watchConnections(producer.connections)
+  return producer
 }
 
 function cannotConnect(settings: ConnectionSettings, error: unknown): BrokerUnavailableError {
@@ -187,10 +163,6 @@ function cannotConnect(settings: ConnectionSettings, error: unknown): BrokerUnav
       "options 'brokers', 'tls' and 'sasl'.",
     { cause: error },
   )
-}
-
-function secretsOf({ sasl }: ConnectionSettings): readonly string[] {
-  return sasl !== undefined && 'password' in sasl ? [sasl.password] : []
 }
 
 function unanswered(ms: number): never {

@@ -1,39 +1,19 @@
 import type { BrokerUnavailableError } from '@txbox/core'
 import { unlessAborted, within } from '@txbox/core/internal'
-import { ProduceAcks, type Producer } from '@platformatic/kafka'
-import { refusalOfTopic } from './client-errors.ts'
+import type { Producer } from '@platformatic/kafka'
+import type { Chunk } from './chunk.ts'
 import type { ConnectionSettings } from './connection-settings.ts'
-import { STORED, answersIn, partitionName, type PartitionAnswer } from './produce-answers.ts'
+import { partitionName, type PartitionAnswer } from './produce-answers.ts'
+import { ProduceRequests } from './produce-requests.ts'
 
 /** A broker closes the connection of a larger request than 100 MiB, by default. */
 const WAVE_BYTES = 20_000_000
 
-/**
- * The client limits each of its requests, and then tells what other brokers have answered. This limit, a little later, is for what the
- * client does besides.
- */
+/** The client limits each of its requests. This limit, a little later, is for what the client does besides. */
 const GRACE_MS = 500
 
 /** The code LEADER_NOT_AVAILABLE. */
 const NO_LEADER: PartitionAnswer = { code: 5, culprits: new Map() }
-
-export interface ChunkRecord {
-  readonly key: Buffer | undefined
-  readonly value: Buffer
-  readonly headers: ReadonlyMap<Buffer, Buffer>
-  /** Milliseconds since 1970. */
-  readonly timestamp: number
-}
-
-/** Records of one partition, which become one batch. */
-export interface Chunk {
-  readonly topic: string
-  readonly partition: number
-  /** The number of partitions of the topic, when the partition was chosen. */
-  readonly partitions: number
-  readonly records: readonly ChunkRecord[]
-  readonly bytes: number
-}
 
 /** `'unsent'`: nothing was sent, because the topic has changed, or is no longer known. Find the topic, and choose the partition again. */
 export type ChunkAnswer = PartitionAnswer | 'unsent'
@@ -46,15 +26,17 @@ interface WaitingChunk {
 
 /**
  * Sends chunks of all calls in waves: one request to each broker at a time, with at most one chunk for each partition. So chunks of a
- * partition keep their order, and what comes in the meantime shares the next wave.
+ * partition keep their order, and what comes in the meantime shares the next wave. Brokers do not wait for each other.
  */
 export class Waves {
+  readonly requests: ProduceRequests
   readonly #producer: Producer
   readonly #settings: ConnectionSettings
   readonly #failed: (error: unknown) => BrokerUnavailableError
   #waiting: WaitingChunk[] = []
-  #inFlight: readonly WaitingChunk[] = []
-  #isRunning = false
+  /** The chunks of the request in flight, by the id of the broker. */
+  readonly #inFlight = new Map<number, Set<WaitingChunk>>()
+  #isPlanned = false
 
   /** @param failed is called when the result of chunks is unknown; ends the connection, and returns the error of its calls. */
   constructor(
@@ -65,123 +47,124 @@ export class Waves {
     this.#producer = producer
     this.#settings = settings
     this.#failed = failed
+    this.requests = new ProduceRequests(producer, settings)
   }
 
+  /** @param signal takes the chunk back; if it is in flight, by ending the connection. */
   async send(chunk: Chunk, signal: AbortSignal): Promise<ChunkAnswer> {
     const { promise, resolve, reject } = Promise.withResolvers<ChunkAnswer>()
     const waiting = { chunk, resolve, reject }
     this.#waiting.push(waiting)
-    if (!this.#isRunning) void this.#run()
+    this.#startSoon()
     try {
       return await unlessAborted(promise, signal)
     } finally {
-      this.#waiting = this.#waiting.filter((each) => each !== waiting)
+      if (signal.aborted) this.#takeBack(waiting)
     }
   }
 
   /** Ends all chunks, in flight or not. */
   fail(reason: BrokerUnavailableError): void {
-    for (const { reject } of [...this.#inFlight, ...this.#waiting]) reject(reason)
-    this.#inFlight = []
-    this.#waiting = []
+    for (const { reject } of this.#waiting.splice(0)) reject(reason)
+    for (const wave of this.#inFlight.values()) for (const { reject } of wave) reject(reason)
+    this.#inFlight.clear()
   }
 
-  async #run(): Promise<void> {
-    this.#isRunning = true
-    try {
-      // What is sent in this turn of the event loop shares the first wave.
-      await new Promise((resolve) => setImmediate(resolve))
-      while (this.#waiting.length > 0) {
-        this.#inFlight = this.#nextWave()
-        await this.#sendWave(this.#inFlight)
-        this.#inFlight = []
+  #takeBack(waiting: WaitingChunk): void {
+    this.#waiting = this.#waiting.filter((each) => each !== waiting)
+    for (const wave of this.#inFlight.values()) {
+      if (wave.has(waiting)) this.#failed(new Error('a call was aborted while its messages were in flight'))
+    }
+  }
+
+  /** Starts waves at the end of this turn of the event loop: what is sent in one turn shares them. */
+  #startSoon(): void {
+    if (this.#isPlanned) return
+    this.#isPlanned = true
+    setImmediate(() => {
+      this.#isPlanned = false
+      this.#start()
+    })
+  }
+
+  /** Takes the chunks of the next waves out of those that wait, and sends them. */
+  #start(): void {
+    const waves = new Map<number, { readonly chunks: Set<WaitingChunk>; bytes: number }>()
+    const partitions = new Set<string>()
+    for (const wave of this.#inFlight.values()) for (const { chunk } of wave) partitions.add(nameOf(chunk))
+    const later: WaitingChunk[] = []
+    for (const each of this.#waiting) {
+      const name = nameOf(each.chunk)
+      const leader = partitions.has(name) ? undefined : this.#leaderOf(each.chunk)
+      // A later chunk of the partition must not overtake this one.
+      partitions.add(name)
+      if (leader === undefined || (typeof leader === 'number' && this.#inFlight.has(leader))) later.push(each)
+      else if (typeof leader !== 'number') each.resolve(leader)
+      else {
+        const wave = waves.get(leader) ?? { chunks: new Set(), bytes: 0 }
+        waves.set(leader, wave)
+        if (wave.chunks.size > 0 && wave.bytes + each.chunk.bytes > WAVE_BYTES) later.push(each)
+        else {
+          wave.chunks.add(each)
+          wave.bytes += each.chunk.bytes
+        }
       }
+    }
+    this.#waiting = later
+    for (const [leader, { chunks }] of waves) void this.#run(leader, chunks)
+  }
+
+  async #run(leader: number, wave: Set<WaitingChunk>): Promise<void> {
+    this.#inFlight.set(leader, wave)
+    try {
+      await this.#send(leader, wave)
     } catch (error) {
       // Rejects what has no answer.
       this.#failed(error)
-    } finally {
-      this.#isRunning = false
     }
-  }
-
-  /** Takes the chunks of the next wave out of those that wait. */
-  #nextWave(): readonly WaitingChunk[] {
-    const partitions = new Set<string>()
-    const wave: WaitingChunk[] = []
-    const later: WaitingChunk[] = []
-    let bytes = 0
-    for (const each of this.#waiting) {
-      const name = partitionName(each.chunk.topic, each.chunk.partition)
-      const fits = wave.length === 0 || bytes + each.chunk.bytes <= WAVE_BYTES
-      if (!fits || partitions.has(name)) later.push(each)
-      else {
-        wave.push(each)
-        bytes += each.chunk.bytes
-      }
-      // A later chunk of the partition must not overtake this one.
-      partitions.add(name)
-    }
-    this.#waiting = later
-    return wave
+    if (this.#inFlight.get(leader) === wave) this.#inFlight.delete(leader)
+    this.#startSoon()
   }
 
   /** @throws the error of the request when a chunk has no answer: it is unknown whether its records are stored. */
-  async #sendWave(wave: readonly WaitingChunk[]): Promise<void> {
-    const sent: WaitingChunk[] = []
+  async #send(leader: number, wave: Set<WaitingChunk>): Promise<void> {
+    const identity = await this.requests.identity()
     for (const each of wave) {
-      const objection = this.#objectionTo(each.chunk)
-      if (objection === undefined) sent.push(each)
-      else each.resolve(objection)
+      const now = this.#leaderOf(each.chunk)
+      if (now !== leader) answer(wave, each, typeof now === 'number' ? 'unsent' : now)
     }
-    if (sent.length === 0) return
-    try {
-      await within(this.#produce(sent), this.#settings.confirmTimeoutMs + GRACE_MS, unanswered)
-      for (const { resolve } of sent) resolve(STORED)
-    } catch (error) {
-      const answers = answersIn(error)
-      // The client looks topics up before it sends: if that fails, nothing was sent.
-      const others = answers.size === 0 && refusalOfTopic(error) !== undefined ? 'unsent' : undefined
-      let isKnown = true
-      for (const { chunk, resolve } of sent) {
-        const answer = answers.get(partitionName(chunk.topic, chunk.partition)) ?? others
-        if (answer === undefined) isKnown = false
-        else resolve(answer)
-      }
-      if (!isKnown) throw error
+    if (wave.size === 0) return
+    const chunks = [...wave].map(({ chunk }) => chunk)
+    const answers = await within(
+      this.requests.send(leader, chunks, identity),
+      this.#settings.confirmTimeoutMs + GRACE_MS,
+      unanswered,
+    )
+    for (const each of [...wave]) {
+      const found = answers.get(nameOf(each.chunk))
+      if (found !== undefined) answer(wave, each, found)
     }
+    if (wave.size > 0) throw new Error('its answer has no result for some of the messages')
   }
 
-  /** Why a chunk cannot be sent as it is. */
-  #objectionTo({ topic, partition, partitions }: Chunk): PartitionAnswer | 'unsent' | undefined {
+  /** The id of the broker for a chunk, or why the chunk cannot be sent as it is. */
+  #leaderOf({ topic, partition, partitions }: Chunk): number | ChunkAnswer {
     const metadata = this.#producer.currentMetadata
     const found = metadata?.topics.get(topic)
-    // The client would wrap a partition that there is not.
     if (metadata === undefined || found?.partitionsCount !== partitions) return 'unsent'
-    return metadata.brokers.has(found.partitions[partition]?.leader ?? -1) ? undefined : NO_LEADER
+    const leader = found.partitions[partition]?.leader ?? -1
+    return metadata.brokers.has(leader) ? leader : NO_LEADER
   }
+}
 
-  async #produce(chunks: readonly WaitingChunk[]): Promise<unknown> {
-    const { compression, idempotent } = this.#settings
-    // The client writes into these objects.
-    return await this.#producer.send({
-      messages: chunks.flatMap(({ chunk: { topic, partition, records } }) =>
-        records.map(({ key, value, headers, timestamp }) => ({
-          topic,
-          partition,
-          ...(key === undefined ? {} : { key }),
-          value,
-          headers: headers as Map<Buffer, Buffer>,
-          timestamp: BigInt(timestamp),
-        })),
-      ),
-      // The client ignores the option of this name that it is created with.
-      acks: ProduceAcks.ALL,
-      compression,
-      idempotent,
-      repeatOnStaleMetadata: false,
-      autocreateTopics: false,
-    })
-  }
+function nameOf({ topic, partition }: Chunk): string {
+  return partitionName(topic, partition)
+}
+
+/** From its answer on, a chunk is no longer in flight. */
+function answer(wave: Set<WaitingChunk>, each: WaitingChunk, given: ChunkAnswer): void {
+  wave.delete(each)
+  each.resolve(given)
 }
 
 function unanswered(ms: number): never {

@@ -6,7 +6,8 @@ import {
   type Publisher,
 } from '@txbox/core'
 import { OrderedBatch, SharedConnection, unlessAborted } from '@txbox/core/internal'
-import { addressOf, type ConnectionSettings } from '../connection/connection-settings.ts'
+import { addressOf } from '../connection/client-settings.ts'
+import type { ConnectionSettings } from '../connection/connection-settings.ts'
 import { KafkaConnection } from '../connection/kafka-connection.ts'
 import { kafkaOptions, type KafkaPublisherOptions } from './kafka-options.ts'
 import { KnownTopics } from './known-topics.ts'

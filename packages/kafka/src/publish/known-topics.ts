@@ -1,11 +1,12 @@
 import { RememberedNames } from '@txbox/core/internal'
+import { partitionName } from '../connection/produce-answers.ts'
 import { CHUNK_BYTES } from './placed-chunk.ts'
 
 /** Above this number, what was learned of topics is forgotten. */
 const MOST_TOPICS = 10_000
 
 /**
- * The topics that took messages, and those that are missing, as far as this publisher has seen. If a topic goes away, that is an
+ * The topics that took messages, and the topics and partitions that are missing, as far as this publisher has seen. If a topic goes away, that is an
  * outage of its own: its messages wait. A topic that was never there may be misspelt, which must come to light.
  */
 export class KnownTopics {
@@ -14,25 +15,26 @@ export class KnownTopics {
   /** The size of batches that topics with a small `max.message.bytes` take. */
   readonly #chunkBytes = new Map<string, number>()
 
-  /** Must be called when the topic has taken a message. */
-  accepted(topic: string): void {
+  /** Must be called when a partition of the topic has taken a message. */
+  accepted(topic: string, partition: number): void {
     this.#seen.add(topic)
     this.#missing.delete(topic)
+    this.#missing.delete(partitionName(topic, partition))
   }
 
-  /** Must be called when a call has waited for the topic in vain. */
-  missed(topic: string): void {
+  /** Must be called when a call has waited in vain for the topic, or for the partition of this name. */
+  missed(name: string): void {
     if (this.#missing.size >= MOST_TOPICS) this.#missing.clear()
-    this.#missing.add(topic)
+    this.#missing.add(name)
   }
 
   wasSeen(topic: string): boolean {
     return this.#seen.has(topic)
   }
 
-  /** Whether a call has waited for the topic in vain, so that others need not wait for it. */
-  isMissing(topic: string): boolean {
-    return this.#missing.has(topic)
+  /** Whether a call has waited in vain for the topic, or for the partition of this name, so that others need not wait. */
+  isMissing(name: string): boolean {
+    return this.#missing.has(name)
   }
 
   /** Must be called when the topic has refused a batch of several records as too large. */

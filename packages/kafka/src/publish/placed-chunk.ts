@@ -1,4 +1,4 @@
-import type { Chunk } from '../connection/waves.ts'
+import type { Chunk } from '../connection/chunk.ts'
 import type { OutgoingRecord } from './outgoing-record.ts'
 
 /** Kafka refuses batches above 1 MiB, by default. */

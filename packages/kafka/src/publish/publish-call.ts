@@ -6,15 +6,15 @@ import {
   type PublishResult,
 } from '@txbox/core'
 import { oneLine, reasonOf, type OrderedBatch } from '@txbox/core/internal'
-import type { Refusal } from '../connection/client-errors.ts'
+import { isPassing, type Refusal } from '../connection/client-errors.ts'
 import type { KafkaConnection } from '../connection/kafka-connection.ts'
 import { Patience } from '../connection/patience.ts'
-import type { PartitionAnswer } from '../connection/produce-answers.ts'
+import { partitionName, type PartitionAnswer } from '../connection/produce-answers.ts'
 import type { KnownTopics } from './known-topics.ts'
 import { outgoingRecord, type OutgoingRecord } from './outgoing-record.ts'
 import type { Partitions } from './partitions.ts'
 import { PlacedChunk } from './placed-chunk.ts'
-import { blamesRecord, blamesSize, isMeaningful, isPassing, refusedResult } from './verdicts.ts'
+import { blamesRecord, blamesSize, isMeaningful, refusedResult } from './verdicts.ts'
 
 const ACCEPTED: PublishResult = { status: 'accepted' }
 
@@ -54,14 +54,20 @@ export class PublishCall {
     this.#batch = batch
     this.#settings = settings
     this.#answered = answered
+    // A flow may fail after the call has thrown for another reason.
+    this.#end.promise.catch(() => undefined)
   }
 
   /** @throws {BrokerUnavailableError} when the connection fails; the signal's reason when the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
+    const { ended } = this.#connection
     const abort = (): void => this.#end.reject(signal.reason)
+    const broken = (): void => this.#end.reject(ended.reason)
     signal.addEventListener('abort', abort, { once: true })
+    ended.addEventListener('abort', broken, { once: true })
     try {
+      ended.throwIfAborted()
       this.#take(this.#batch.due())
       if (this.#due.size === 0) this.#end.resolve()
       await this.#end.promise
@@ -69,6 +75,7 @@ export class PublishCall {
       // From now on no message is sent, and no result is reported.
       this.#lifetime.abort()
       signal.removeEventListener('abort', abort)
+      ended.removeEventListener('abort', broken)
     }
   }
 
@@ -127,52 +134,58 @@ export class PublishCall {
   async #run(topic: string, due: number[]): Promise<void> {
     try {
       await this.#flow(topic, due)
+      if (this.#due.size === 0) this.#end.resolve()
     } catch (error) {
       this.#end.reject(error)
-    } finally {
-      this.#due.delete(topic)
-      if (this.#due.size === 0) this.#end.resolve()
     }
   }
 
   /** Sends what is due for a topic, wave by wave, until nothing is. */
   async #flow(topic: string, due: number[]): Promise<void> {
     const patience = new Patience()
-    let isFresh = false
-    while (due.length > 0 && !this.#isOver) {
-      const { refusal, partitions } = await this.#connection.find(topic, isFresh)
+    while (due.length > 0) {
+      const { refusal, partitions } = await this.#connection.find(topic)
       if (this.#isOver) return
-      isFresh = false
-      if (refusal !== undefined) {
-        if (await this.#mayWait(topic, refusal, patience)) isFresh = true
-        else this.#refuse(due.splice(0), topic, refusal)
-        continue
-      }
-      const passing: { readonly chunk: PlacedChunk; readonly answer: PartitionAnswer }[] = []
-      const sending = this.#chunksOf(topic, due, partitions).map(async (chunk) => {
-        const answer = await this.#connection.send(chunk, this.#lifetime.signal)
-        if (this.#isOver) return
-        if (answer === 'unsent') this.#take(chunk.heads)
-        else if (isPassing(answer.code)) passing.push({ chunk, answer })
-        else this.#answer(chunk, answer)
-      })
-      await Promise.all(sending)
-      if (passing.length === 0) continue
-      isFresh = await this.#mayWait(topic, passing[0]!.answer, patience)
+      if (refusal === undefined) await this.#sendDue(topic, due, partitions, patience)
+      else if (!(await this.#mayWait([topic], refusal, patience))) this.#refuse(due.splice(0), topic, refusal)
       if (this.#isOver) return
-      for (const { chunk, answer } of passing) {
-        if (isFresh) this.#take(chunk.heads)
-        else this.#refuse(chunk.places, topic, answer)
-      }
+    }
+    // In the same step as the check: what becomes due from now on needs another flow.
+    this.#due.delete(topic)
+  }
+
+  /** Sends at most one chunk for each partition. Partitions whose leader has moved are waited for. */
+  async #sendDue(topic: string, due: number[], partitions: number, patience: Patience): Promise<void> {
+    const passing: { readonly chunk: PlacedChunk; readonly answer: PartitionAnswer }[] = []
+    const sending = this.#chunksOf(topic, due, partitions).map(async (chunk) => {
+      const answer = await this.#connection.send(chunk, this.#lifetime.signal)
+      if (this.#isOver) return
+      if (answer === 'unsent') this.#take(chunk.heads)
+      else if (isPassing(answer.code)) passing.push({ chunk, answer })
+      else this.#answer(chunk, answer)
+    })
+    await Promise.all(sending)
+    if (passing.length === 0 || this.#isOver) return
+    const names = passing.map(({ chunk }) => partitionName(topic, chunk.partition))
+    const isWorthwhile = names.map((name) => !this.#settings.topics.isMissing(name))
+    const mayRepeat = await this.#mayWait(names, passing[0]!.answer, patience)
+    if (this.#isOver) return
+    for (const [n, { chunk, answer }] of passing.entries()) {
+      if (mayRepeat && isWorthwhile[n]!) this.#take(chunk.heads)
+      else this.#refuse(chunk.places, topic, answer)
     }
   }
 
-  /** Waits for a topic that was just made, or whose leader just moved. @returns whether to try again. */
-  async #mayWait(topic: string, { code }: Refusal, patience: Patience): Promise<boolean> {
+  /**
+   * Waits for a topic that was just made, or for partitions whose leader just moved, unless an earlier call has waited for all of them in
+   * vain. @returns whether to try again.
+   */
+  async #mayWait(names: readonly string[], { code }: Refusal, patience: Patience): Promise<boolean> {
     const { topics } = this.#settings
     if (!isPassing(code)) return false
-    if (!topics.isMissing(topic) && (await patience.wait(this.#lifetime.signal))) return true
-    topics.missed(topic)
+    if (names.some((name) => !topics.isMissing(name)) && (await patience.wait(this.#lifetime.signal)))
+      return true
+    for (const name of names) topics.missed(name)
     return false
   }
 
@@ -216,7 +229,7 @@ export class PublishCall {
     const { topic, places } = chunk
     const { code, text } = answer
     if (code === 0) {
-      this.#settings.topics.accepted(topic)
+      this.#settings.topics.accepted(topic, chunk.partition)
       for (const place of places) this.#settle(place, ACCEPTED, chunk)
     } else if (blamesRecord(code) && places.length > 1) this.#divide(chunk, answer)
     else if (code === 2 && !this.#alone.has(places[0]!)) {

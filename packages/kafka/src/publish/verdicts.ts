@@ -78,15 +78,8 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
   [89, uncounted('THROTTLING_QUOTA_EXCEEDED', 'a quota of Kafka is used up')],
 ])
 
-/** Codes that pass by themselves in moments, when a topic was just made or its leader just moved. Nothing is stored. */
-const PASSING: ReadonlySet<number> = new Set([3, 5, 6, 72])
-
 /** Codes by which one record makes Kafka refuse its whole batch. */
 const BLAMES_A_RECORD: ReadonlySet<number> = new Set([2, 10, 18, 32, 44, 87])
-
-export function isPassing(code: number): boolean {
-  return PASSING.has(code)
-}
 
 export function blamesRecord(code: number): boolean {
   return BLAMES_A_RECORD.has(code)

@@ -1,5 +1,6 @@
 import { InvalidMessageError, type InboxMessage, type MessageIdentity } from '@txbox/core'
 import { decodePayload, nameOf, oneLine, payloadForm, withCloudEvent } from '@txbox/core/internal'
+import { decodePayload, nameOf, oneLine, payloadForm } from '@txbox/core/internal'
 import { WIRE_HEADERS } from '../publish/outgoing-record.ts'
 
 /** A record of a Kafka client, such as the `Message` of `@platformatic/kafka` or the `KafkaMessage` of kafkajs. */
@@ -17,6 +18,10 @@ const RFC_3339 = /^\d{4}-\d\d-\d\dt\d\d:\d\d:\d\d(\.\d+)?(z|[+-]\d\d:\d\d)$/i
 
 /** The prefix of CloudEvents in the headers of a record. */
 const CLOUD_EVENTS = ['ce_']
+/** A header that only Debezium writes, with the files of docs/debezium.md: such a record has its headers in one header, as JSON. */
+const ROUTED = 'txbox-topic'
+const ROUTED_HEADERS = 'headers'
+const ROUTED_FIELDS: ReadonlySet<string> = new Set([ROUTED, 'txbox-key'])
 
 const FIELDS: ReadonlySet<string> = new Set(Object.values(WIRE_HEADERS))
 
@@ -28,6 +33,7 @@ const FIELDS: ReadonlySet<string> = new Set(Object.values(WIRE_HEADERS))
  * - A CloudEvent in binary mode, which has a header `ce_specversion`: id, source, type and time are those of the event; its other
  *   attributes are headers without `ce_`.
  * - `headers`: the others, as text in UTF-8. Of several headers of one name, the last one counts. Headers without a value are left out.
+ *   A record that Debezium has published as docs/debezium.md says has all of them in one header, which is opened.
  * - `payload`: parsed, when the header `content-type` is JSON or missing; text, when it is `text/…`, in the charset that it names or else
  *   UTF-8; otherwise the bytes, as a `Uint8Array` on the record's memory; `null` for a record without a value. `P` is not checked.
  *
@@ -62,6 +68,7 @@ export interface ReadRecord {
 
 export function readRecord({ headers: given, timestamp }: KafkaRecord): ReadRecord {
   const { fields, headers } = parted(entriesOf(given))
+  const { fields, headers } = parted(opened(entriesOf(given)))
   const type = fields.get(WIRE_HEADERS.type)
   const correlationId = fields.get(WIRE_HEADERS.correlationId)
   const time = sentTimeOf(fields.get(WIRE_HEADERS.time)) ?? timeOf(timestamp)
@@ -73,6 +80,7 @@ export function readRecord({ headers: given, timestamp }: KafkaRecord): ReadReco
     ...(time === undefined ? {} : { time }),
   }
   return { identity: withCloudEvent(identity, CLOUD_EVENTS), fields }
+  return { identity, fields }
 }
 
 /** Decodes the payload of a record. @throws {InvalidMessageError} when the value is not what its content type says. */
@@ -107,6 +115,26 @@ function entriesOf(headers: unknown): readonly (readonly [string, string])[] {
       return text === undefined ? [] : [[textOf(name) ?? '', text] as const]
     }),
   )
+}
+
+/** Takes the headers of a message that Debezium has published out of the header that has all of them. */
+function opened(entries: readonly (readonly [string, string])[]): readonly (readonly [string, string])[] {
+  if (!entries.some(([name]) => name === ROUTED)) return entries
+  return entries.flatMap(([name, text]) => {
+    if (ROUTED_FIELDS.has(name)) return []
+    return (name === ROUTED_HEADERS ? textsIn(text) : undefined) ?? [[name, text] as const]
+  })
+}
+
+/** The texts of a JSON object; undefined for anything else. */
+function textsIn(json: string): readonly (readonly [string, string])[] | undefined {
+  try {
+    const value: unknown = JSON.parse(json)
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+    return Object.entries(value).flatMap(([name, text]) => (typeof text === 'string' ? [[name, text]] : []))
+  } catch {
+    return undefined
+  }
 }
 
 /** Takes the fields of the message out of the headers: of several headers of such a name, the last one is the field. */

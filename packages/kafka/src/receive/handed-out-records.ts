@@ -1,0 +1,83 @@
+import type { Delivery } from '@txbox/core'
+import type { Commits } from './commits.ts'
+import { KafkaDelivery, type HandedOut } from './kafka-delivery.ts'
+import type { OwnedPartition } from './owned-partition.ts'
+import type { StoredRecord } from './stored-record.ts'
+
+/** The records that the consumer has received and not settled, at most as many as its prefetch. */
+export class HandedOutRecords<P> {
+  readonly #commits: Commits
+  readonly #prefetch: number
+  readonly #hasRoom: () => void
+  readonly #inHand = new Set<HandedOut>()
+  /** The records that were handed out before. */
+  readonly #returned = new WeakSet<StoredRecord>()
+  /** The place of the partition whose turn is next. */
+  #turn = 0
+
+  /** @param hasRoom is called when further records can be handed out. */
+  constructor(commits: Commits, prefetch: number, hasRoom: () => void) {
+    this.#commits = commits
+    this.#prefetch = prefetch
+    this.#hasRoom = hasRoom
+  }
+
+  /** Takes records out of the partitions in turn, each in its order. */
+  take(partitions: readonly OwnedPartition[], limit: number): readonly Delivery<P>[] {
+    const deliveries: Delivery<P>[] = []
+    let empty = 0
+    while (empty < partitions.length && deliveries.length < limit && this.#inHand.size < this.#prefetch) {
+      this.#turn = (this.#turn + 1) % partitions.length
+      const partition = partitions[this.#turn]!
+      const record = partition.take()
+      if (record === undefined) empty += 1
+      else {
+        empty = 0
+        deliveries.push(this.#handOut(partition, record))
+      }
+    }
+    return deliveries
+  }
+
+  /** Loses the records of these partitions: from now on, settling them changes nothing. */
+  loseOf(isLost: (partition: OwnedPartition) => boolean, reason: unknown): void {
+    for (const delivery of this.#inHand) {
+      if (!isLost(delivery.partition)) continue
+      this.#inHand.delete(delivery)
+      delivery.lose(reason)
+    }
+  }
+
+  #handOut(partition: OwnedPartition, record: StoredRecord): KafkaDelivery<P> {
+    const delivery = new KafkaDelivery<P>(partition, record, this.#returned.has(record) ? 2 : 1, {
+      accepted: (each, how) => this.#accepted(each, how),
+      returned: (each) => this.#giveBack(each),
+    })
+    this.#inHand.add(delivery)
+    return delivery
+  }
+
+  async #accepted(
+    delivery: HandedOut,
+    { recorded = false, beforeHandling = false }: NonNullable<Parameters<Delivery['accept']>[0]>,
+  ): Promise<void> {
+    const { partition, record } = delivery
+    partition.settled(record.offset)
+    this.#commits.request()
+    // Behind a record that is not settled, nothing can be committed, which may last as long as that record is retried.
+    const isNext = (partition.committable ?? -1n) > record.offset
+    if (beforeHandling || (!recorded && isNext)) await this.#commits.until(partition, record.offset)
+    this.#leave(delivery)
+  }
+
+  #giveBack(delivery: HandedOut): void {
+    this.#returned.add(delivery.record)
+    delivery.partition.giveBack(delivery.record)
+    this.#leave(delivery)
+  }
+
+  #leave(delivery: HandedOut): void {
+    this.#inHand.delete(delivery)
+    this.#hasRoom()
+  }
+}

@@ -1,0 +1,234 @@
+import { BrokerUnavailableError, type Delivery, type OpenSource } from '@txbox/core'
+import { pause, unlessAborted, within } from '@txbox/core/internal'
+import { errorCodesIn, reasonIn } from '../connection/client-errors.ts'
+import { addressOf, secretsOf, type ClientSettings } from '../connection/client-settings.ts'
+import { Commits } from './commits.ts'
+import { GroupMember, type Assignment, type GroupSettings } from './group-member.ts'
+import { HandedOutRecords } from './handed-out-records.ts'
+import { OwnedPartition } from './owned-partition.ts'
+import { PartitionFetcher, type FetchLimits } from './partition-fetcher.ts'
+import { startAtOldest, startOffsets } from './start-offsets.ts'
+import { WatchedTopics } from './watched-topics.ts'
+
+/** How long the last commit may take. */
+const CLOSE_TIMEOUT_MS = 2000
+const RETRY_MS = 200
+/** The user may not read the topic, or not join the group, or nothing at all. */
+const FORBIDDEN: ReadonlySet<number> = new Set([29, 30, 31])
+
+export interface SubscriptionSettings {
+  readonly client: ClientSettings
+  readonly group: GroupSettings
+  readonly limits: FetchLimits
+  readonly from: 'earliest' | 'latest'
+  /** The longest time without an answer. */
+  readonly answerTimeoutMs: number
+}
+
+export interface SubscriptionHow {
+  readonly prefetch: number
+  readonly failed: (error: unknown) => void
+  readonly warned: (text: string) => void
+}
+
+/** One membership in a group, with its connections. It never connects again: after a failure the source opens another one. */
+export class KafkaSubscription<P> implements OpenSource<P> {
+  readonly #settings: SubscriptionSettings
+  readonly #how: SubscriptionHow
+  readonly #member: GroupMember
+  readonly #topics: WatchedTopics
+  readonly #fetcher: PartitionFetcher
+  readonly #commits: Commits
+  readonly #records: HandedOutRecords<P>
+  readonly #ended = new AbortController()
+  #owned: readonly OwnedPartition[] = []
+  /** Resolves when the newest partitions have a position. */
+  #begun: Promise<void> = Promise.resolve()
+  #wake = Promise.withResolvers<void>()
+  #failure: Error | undefined
+  #isOpen = false
+  #isReceiving = true
+
+  private constructor(settings: SubscriptionSettings, how: SubscriptionHow, turn: number) {
+    this.#settings = settings
+    this.#how = how
+    const { client, group, limits, answerTimeoutMs } = settings
+    const owned = (): readonly OwnedPartition[] => this.#owned
+    const failed = (error: unknown): void => void this.#fail(error)
+    this.#member = new GroupMember(client, group, turn, {
+      assigned: (assignment) => this.#assigned(assignment),
+      rebalancing: () => void this.#commits.send(),
+      failed,
+    })
+    const { consumer } = this.#member
+    const { topics } = group
+    this.#topics = new WatchedTopics(consumer, { topics, timeoutMs: answerTimeoutMs }, failed)
+    const arrived = (): void => this.#wake.resolve()
+    this.#fetcher = new PartitionFetcher(
+      consumer,
+      this.#topics,
+      { client, limits, timeoutMs: answerTimeoutMs },
+      { owned, arrived, failed, outOfRange: (partition) => void this.#beginAtOldest(partition) },
+    )
+    const commit = (offsets: Parameters<typeof consumer.commit>[0]['offsets']): Promise<void> =>
+      consumer.commit({ offsets })
+    this.#commits = new Commits({ owned, commit: (offsets) => commit([...offsets]), failed })
+    this.#records = new HandedOutRecords(this.#commits, how.prefetch, arrived)
+  }
+
+  /**
+   * Connects, and joins the group. Returns before the group is complete if that takes longer than connecting may.
+   *
+   * @throws {BrokerUnavailableError} when that fails; the message says why.
+   */
+  static async open<P>(
+    settings: SubscriptionSettings,
+    how: SubscriptionHow,
+    turn: number,
+  ): Promise<KafkaSubscription<P>> {
+    const subscription = new KafkaSubscription<P>(settings, how, turn)
+    const { connectTimeoutMs } = settings.client
+    try {
+      await within(subscription.#topics.find(), connectTimeoutMs, unanswered)
+      await within(subscription.#join(), connectTimeoutMs, () => undefined)
+      if (subscription.#failure !== undefined) throw subscription.#failure
+      subscription.#isOpen = true
+      return subscription
+    } catch (error) {
+      throw subscription.#fail(error)
+    }
+  }
+
+  async receive(limit: number, { signal }: { signal: AbortSignal }): Promise<readonly Delivery<P>[]> {
+    const wake = (): void => this.#wake.resolve()
+    signal.addEventListener('abort', wake)
+    try {
+      for (;;) {
+        if (this.#failure !== undefined) throw this.#failure
+        if (signal.aborted || !this.#isReceiving) return []
+        const deliveries = this.#records.take(this.#owned, limit)
+        this.#fetcher.fetch()
+        if (deliveries.length > 0) return deliveries
+        await this.#wake.promise
+        this.#wake = Promise.withResolvers()
+      }
+    } finally {
+      signal.removeEventListener('abort', wake)
+    }
+  }
+
+  stopReceiving(): void {
+    this.#isReceiving = false
+    this.#fetcher.end()
+    this.#wake.resolve()
+  }
+
+  async close({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+    if (this.#failure === undefined) {
+      this.stopReceiving()
+      const flushed = within(this.#commits.flush(), CLOSE_TIMEOUT_MS, () => undefined, { ref: false })
+      await unlessAborted(flushed, signal).catch(() => undefined)
+    }
+    this.#end(new BrokerUnavailableError(`The consumer of ${this.#name} disconnects.`))
+    // The other members get the partitions at once, and not when the session has expired.
+    await unlessAborted(this.#member.leave(), signal).catch(() => undefined)
+    this.#member.disconnect()
+  }
+
+  /** Joins the group, and commits where it begins. */
+  async #join(): Promise<void> {
+    await this.#member.join()
+    await this.#begun
+    await this.#commits.send()
+  }
+
+  get #name(): string {
+    return `the group '${this.#settings.group.groupId}' of Kafka at ${addressOf(this.#settings.client)}`
+  }
+
+  /** Takes over the partitions of this member. What another member may have had meanwhile is lost. */
+  #assigned({ isContinued, partitions }: Assignment): void {
+    if (this.#failure !== undefined) return
+    const before = new Map(this.#owned.map((each) => [nameOf(each), each]))
+    this.#owned = partitions.map((each) => {
+      const kept = isContinued ? before.get(nameOf(each)) : undefined
+      if (kept !== undefined) before.delete(nameOf(each))
+      return kept ?? new OwnedPartition(each.topic, each.partition)
+    })
+    for (const lost of before.values()) lost.lose()
+    this.#records.loseOf(
+      (partition) => partition.isLost,
+      new BrokerUnavailableError(`The partition belongs to another member of ${this.#name}.`),
+    )
+    this.#commits.joined()
+    const fresh = this.#owned.filter(({ position }) => position === undefined)
+    this.#begun = this.#untilBegun(fresh, () => {
+      const left = fresh.filter(({ isLost, position }) => !isLost && position === undefined)
+      return startOffsets(this.#member.consumer, left, this.#settings.from)
+    })
+  }
+
+  /** Goes on at the oldest record that is left, although the group has not received those before. */
+  async #beginAtOldest(partition: OwnedPartition): Promise<void> {
+    const { topic, partition: number, position } = partition
+    partition.lostPosition()
+    await this.#untilBegun([partition], () => startAtOldest(this.#member.consumer, partition))
+    if (partition.position === undefined) return
+    this.#how.warned(
+      `Kafka has no record at the offset ${position} of partition ${number} of the topic '${topic}', where the group had to go on. The ` +
+        `group goes on at ${partition.position}, the oldest record that is left. Either records were deleted before the group received ` +
+        'them: compare the retention of the topic with the lag of the group. Or the topic was deleted and created again.',
+    )
+  }
+
+  /** Repeats `begin` until all partitions have a position, or are lost. Never rejects. */
+  async #untilBegun(partitions: readonly OwnedPartition[], begin: () => Promise<void>): Promise<void> {
+    const isLeft = ({ isLost, position }: OwnedPartition): boolean => !isLost && position === undefined
+    for (let isFirst = true; partitions.some(isLeft) && this.#failure === undefined; isFirst = false) {
+      if (!isFirst) await pause(RETRY_MS, this.#ended.signal)
+      try {
+        await begin()
+      } catch (error) {
+        const codes = errorCodesIn(error)
+        if (codes.length === 0 || codes.some((code) => FORBIDDEN.has(code))) this.#fail(error)
+      }
+    }
+    this.#commits.request()
+    this.#fetcher.fetch()
+  }
+
+  /** @returns the failure. */
+  #fail(error: unknown): Error {
+    if (this.#failure !== undefined) return this.#failure
+    const { client } = this.#settings
+    const failure = new BrokerUnavailableError(
+      `The connection to ${this.#name} broke: ${reasonIn(error, secretsOf(client))}. Check that Kafka runs there, and the options ` +
+        "'brokers', 'tls' and 'sasl'.",
+      { cause: error },
+    )
+    this.#end(failure)
+    // Otherwise the member would keep its partitions, and read none of them.
+    void this.#member.leave()
+    if (this.#isOpen) this.#how.failed(failure)
+    return failure
+  }
+
+  #end(failure: Error): void {
+    this.#failure ??= failure
+    this.#ended.abort()
+    this.#topics.end()
+    this.#fetcher.end()
+    for (const partition of this.#owned) partition.lose()
+    this.#records.loseOf(() => true, this.#failure)
+    this.#commits.end()
+    this.#wake.resolve()
+  }
+}
+
+function nameOf({ topic, partition }: { readonly topic: string; readonly partition: number }): string {
+  return `${topic}:${partition}`
+}
+
+function unanswered(ms: number): never {
+  throw new Error(`it did not answer within ${ms} ms`)
+}

@@ -1,0 +1,90 @@
+import { bytesOf, type StoredRecord } from './stored-record.ts'
+
+/**
+ * A partition that belongs to this member of the group, and what has been read of it. Kafka keeps one number for each partition, the
+ * committed offset: all records before it are settled.
+ */
+export class OwnedPartition {
+  readonly topic: string
+  readonly partition: number
+  /** The offset of the next record to fetch; undefined until Kafka has said where the group goes on. */
+  position: bigint | undefined
+  /** The offset that Kafka has last. */
+  committed = -1n
+  isFetching = false
+  /** No fetch before this time, by `performance.now()`. */
+  retryAt = 0
+  /** The records that are not settled, by their offsets, the oldest first. */
+  readonly #unsettled = new Map<bigint, StoredRecord>()
+  /** The records that were not handed out yet, the oldest first. */
+  readonly #waiting: StoredRecord[] = []
+  #waitingBytes = 0
+  #isLost = false
+
+  constructor(topic: string, partition: number) {
+    this.topic = topic
+    this.partition = partition
+  }
+
+  get isLost(): boolean {
+    return this.#isLost
+  }
+
+  get waitingBytes(): number {
+    return this.#waitingBytes
+  }
+
+  /** The offset to commit: all records before it are settled. Undefined if Kafka has it already. */
+  get committable(): bigint | undefined {
+    if (this.#isLost || this.position === undefined) return undefined
+    const [oldest = this.position] = this.#unsettled.keys()
+    return oldest > this.committed ? oldest : undefined
+  }
+
+  /** Sets where to go on. @param committed whether Kafka has this offset. */
+  begin(offset: bigint, committed: boolean): void {
+    this.position = offset
+    this.committed = committed ? offset : -1n
+  }
+
+  /** There is no record at the position. What was read before may still be settled. */
+  lostPosition(): void {
+    this.position = undefined
+  }
+
+  /** Adds what was fetched from the position on. */
+  add(records: readonly StoredRecord[], next: bigint): void {
+    for (const record of records) {
+      this.#unsettled.set(record.offset, record)
+      this.#waiting.push(record)
+      this.#waitingBytes += bytesOf(record)
+    }
+    this.position = next
+  }
+
+  /** Takes the oldest record that was not handed out. */
+  take(): StoredRecord | undefined {
+    const record = this.#waiting.shift()
+    if (record !== undefined) this.#waitingBytes -= bytesOf(record)
+    return record
+  }
+
+  settled(offset: bigint): void {
+    this.#unsettled.delete(offset)
+  }
+
+  /** Hands a record out again, before later ones. */
+  giveBack(record: StoredRecord): void {
+    const at = this.#waiting.findIndex(({ offset }) => offset > record.offset)
+    this.#waiting.splice(at < 0 ? this.#waiting.length : at, 0, record)
+    this.#waitingBytes += bytesOf(record)
+  }
+
+  /** From now on, another member may own the partition: nothing of it is handed out or committed. */
+  lose(): void {
+    this.#isLost = true
+    this.#waiting.length = 0
+    this.#waitingBytes = 0
+    this.#unsettled.clear()
+  }
+}
