@@ -1,1 +1,13 @@
-export { InvalidOptionError } from '@txbox/core'
+export { sqsPublisher } from './publish/sqs-publisher.ts'
+export type { SqsPublisherOptions } from './publish/sqs-options.ts'
+export type { AwsClient } from './connection/aws-client.ts'
+export {
+  BrokerUnavailableError,
+  InvalidMessageError,
+  InvalidOptionError,
+  PermanentError,
+  RetryLaterError,
+  TxboxError,
+  isTxboxError,
+} from '@txbox/core'
+export type { InboxMessage, OutboxMessage, PublishOptions, PublishResult, Publisher } from '@txbox/core'

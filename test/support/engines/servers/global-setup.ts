@@ -9,6 +9,7 @@ import { pgliteServer } from './pglite-server.ts'
 import { dropLeftovers } from './postgres-databases.ts'
 import { rabbitmqServer } from './rabbitmq-server.ts'
 import { serverPrograms } from './server-programs.ts'
+import { sqsServer } from './sqs-server.ts'
 import { findServer, type FoundServer, type Search, type ServerKind } from './server.ts'
 
 type Leftovers = 'this run' | 'earlier runs'
@@ -24,6 +25,7 @@ const kinds: Record<string, ServerKind> = {
   galera: galeraServer,
   rabbitmq: rabbitmqServer,
   kafka: kafkaServer,
+  sqs: sqsServer,
   ...serverPrograms,
 }
 
