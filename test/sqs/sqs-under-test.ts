@@ -41,6 +41,8 @@ export class SqsUnderTest {
   /** `undefined` on another server. */
   readonly fauxqs: FauxqsServer | undefined
 
+  readonly #urls = new Map<string, string>()
+
   constructor(endpoint: string, fauxqs: FauxqsServer | undefined) {
     this.endpoint = endpoint
     this.fauxqs = fauxqs
@@ -51,6 +53,9 @@ export class SqsUnderTest {
     const given = inject('servers')['sqs']
     if (given !== undefined) return new SqsUnderTest(given, undefined)
     const fauxqs = await startFauxqs({ port: 0, logger: false, defaultRegion: REGION })
+    // Clients that the publisher makes look for credentials in the environment.
+    process.env['AWS_ACCESS_KEY_ID'] ??= CREDENTIALS.accessKeyId
+    process.env['AWS_SECRET_ACCESS_KEY'] ??= CREDENTIALS.secretAccessKey
     return new SqsUnderTest(`http://127.0.0.1:${fauxqs.port}`, fauxqs)
   }
 
@@ -80,7 +85,9 @@ export class SqsUnderTest {
     return QueueName
   }
 
-  readonly #urls = new Map<string, string>()
+  async remove(queue: string): Promise<void> {
+    await this.client.send(new DeleteQueueCommand({ QueueUrl: this.url(queue) }))
+  }
 
   url(queue: string): string {
     return this.#urls.get(queue)!

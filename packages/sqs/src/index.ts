@@ -1,5 +1,7 @@
 export { sqsPublisher } from './publish/sqs-publisher.ts'
 export type { SqsPublisherOptions } from './publish/sqs-options.ts'
+export { fromSqs } from './receive/from-sqs.ts'
+export type { SqsAttribute, SqsLambdaRecord, SqsMessage } from './receive/sqs-message.ts'
 export type { AwsClient } from './connection/aws-client.ts'
 export {
   BrokerUnavailableError,

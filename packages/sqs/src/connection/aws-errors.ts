@@ -4,8 +4,10 @@ const REASON_CHARACTERS = 500
 
 /** SQS and SNS answer a wrong signature with the text that they have signed, in which a session token may stand. */
 const SIGNED_TEXT = /\s*(the canonical string|the string-to-sign|credential should be scoped)[\s\S]*/i
-/** The client's advice to its developers, behind an answer that it cannot read. */
-const CLIENT_ADVICE = /\s*Deserialization error: to see the raw response[\s\S]*/
+/** What the client says to an answer that it cannot read. */
+const CLIENT_ADVICE = /Deserialization error: to see the raw response/
+/** What the client says to an answer without a text. */
+const NO_MESSAGE = /^Unknown(Error)?$/
 
 /**
  * What an error of SQS or SNS says about the destination of a request. `'missing'`, `'forbidden'`: retried and counted. `'trouble'`,
@@ -68,7 +70,7 @@ export function kindOf(code: string): ErrorKind {
   const plain = code
     .toLowerCase()
     .replace(/^.*[.#]/, '')
-    .replace(/(exception|error)$/, '')
+    .replace(/(error)?(exception)?$/, '')
   return KINDS.get(plain) ?? 'unknown'
 }
 
@@ -89,19 +91,22 @@ export function refusalIn(error: unknown): Refusal | undefined {
   return { kind: isForeignTopic ? 'missing' : kind, reason }
 }
 
-/** Whether the error is an answer of the service, and not the page of another server, which the client calls by the status of the page. */
+/** Whether the error is an answer of the service. The client turns a page of another server into an error named after its status. */
 function isAnswer(error: unknown): boolean {
   const message = propertyOf(error, 'message')
-  return typeof message === 'string' && message !== '' && message !== 'UnknownError'
+  return typeof message === 'string' && message !== '' && !NO_MESSAGE.test(message)
 }
 
 /** Returns why a request failed, in one line without a period, with the code of the error and without secrets. */
 export function reasonIn(error: unknown): string {
+  const code = codeOf(error)
   const message = propertyOf(error, 'message')
   const text = typeof message === 'string' ? message : ''
-  const clean = text.replace(SIGNED_TEXT, '').replace(CLIENT_ADVICE, '').trim()
-  const reason = clean === '' || clean !== text ? clean : reasonOf(error, REASON_CHARACTERS)
-  const code = codeOf(error)
-  const whole = code === '' || reason.includes(code) ? reason : reason === '' ? code : `${code}: ${reason}`
-  return oneLine(whole === '' ? 'unknown error' : whole, REASON_CHARACTERS).replace(/[.\s]+$/, '')
+  const status = propertyOf(propertyOf(error, '$metadata'), 'httpStatusCode')
+  if (typeof status === 'number' && (NO_MESSAGE.test(text) || CLIENT_ADVICE.test(text))) {
+    return `it answered with the HTTP status ${status}, but not as SQS or SNS does. Look at the endpoint, and at proxies before it`
+  }
+  const reason = reasonOf(SIGNED_TEXT.test(text) ? text.replace(SIGNED_TEXT, '') : error, REASON_CHARACTERS)
+  const whole = code === '' || reason.includes(code) ? reason : `${code}: ${reason}`
+  return oneLine(whole, REASON_CHARACTERS).replace(/[.\s]+$/, '')
 }
