@@ -137,17 +137,6 @@ test('a resend within five minutes is no second message in a FIFO queue, and is 
   expect((await sqs.current.take(queue)).length).toBe(1)
 })
 
-test('a message that is larger than its queue takes is rejected for good, and its neighbors are accepted', async () => {
-  const queue = await sqs.current.queue({ attributes: { MaximumMessageSize: '2048' } })
-  const messages = [10, 4000, 10].map((size) => messageTo(queue, { payload: Buffer.from('x'.repeat(size)) }))
-  const results = await published(sqs.current.publisher(), messages)
-  expect(results).toMatchObject([
-    { status: 'accepted' },
-    { status: 'rejected', retryable: false },
-    { status: 'accepted' },
-  ])
-})
-
 test('messages that are too large for one request together are sent by several', async () => {
   const queue = await sqs.current.queue()
   const messages = Array.from({ length: 10 }, () =>
