@@ -14,6 +14,11 @@ export function isSendableText(text: string): boolean {
   return text !== '' && !NOT_IN_TEXTS.test(text)
 }
 
+/** Returns the text with U+FFFD for each character that SQS and SNS do not take. */
+export function sendableText(text: string): string {
+  return text.replaceAll(new RegExp(NOT_IN_TEXTS, 'gu'), '\uFFFD')
+}
+
 /** Returns the payload as text, as it is where that is possible. */
 export function bodyOf(payload: Uint8Array): {
   readonly body: string

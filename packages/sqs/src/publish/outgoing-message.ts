@@ -20,13 +20,14 @@ export const WIRE_ATTRIBUTES = {
   fields: 'txbox-fields',
 } as const
 
-const MOST_ATTRIBUTES = 10
+export const MOST_ATTRIBUTES = 10
 /** The fields that move to `txbox-fields` when there are too many attributes, the first one first. */
 const MOVABLE = [WIRE_ATTRIBUTES.contentEncoding, WIRE_ATTRIBUTES.time, WIRE_ATTRIBUTES.correlationId]
 
 export interface MessageAttribute {
-  readonly DataType: 'String'
-  readonly StringValue: string
+  readonly DataType: string
+  readonly StringValue?: string | undefined
+  readonly BinaryValue?: Uint8Array | undefined
 }
 
 /** A message in the form in which it is sent to SQS or SNS. Each resend has the same form. */
@@ -62,18 +63,24 @@ export function outgoingMessage(message: OutboxMessage, settings: OutgoingSettin
   if (Number.isNaN(createdAt.getTime())) throw refusal(id, 'its time of creation is no valid date')
   const { body, encoding } = bodyOf(payload)
   const attributes = attributesOf(message, encoding, settings.attributes)
-  let bytes = Buffer.byteLength(body)
-  for (const [name, { DataType, StringValue }] of Object.entries(attributes)) {
-    bytes += Buffer.byteLength(name) + DataType.length + Buffer.byteLength(StringValue)
-  }
   return {
     body,
     attributes,
-    bytes,
+    bytes: Buffer.byteLength(body) + bytesOfAttributes(attributes),
     group: key === undefined ? undefined : sqsNameOf(key),
     ownGroup: sqsNameOf(id),
     deduplicationId: sqsNameOf(message.headers['deduplication-id'] ?? id),
   }
+}
+
+/** Returns how much SQS and SNS count for attributes. */
+export function bytesOfAttributes(attributes: Readonly<Record<string, MessageAttribute>>): number {
+  let bytes = 0
+  for (const [name, { DataType, StringValue, BinaryValue }] of Object.entries(attributes)) {
+    bytes += Buffer.byteLength(name) + Buffer.byteLength(DataType)
+    bytes += Buffer.byteLength(StringValue ?? '') + (BinaryValue?.byteLength ?? 0)
+  }
+  return bytes
 }
 
 function attributesOf(
