@@ -13,6 +13,7 @@ const PAGES = [
   'docs/kafka.md',
   'docs/local.md',
   'docs/queue.md',
+  'docs/sqs.md',
   'docs/types.md',
 ]
 const READMES = readdirSync(path.join(root, 'packages')).map((name) => `packages/${name}/README.md`)

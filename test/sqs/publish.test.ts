@@ -78,7 +78,7 @@ test('F6 what is published is read back: fields and headers that cannot be attri
   )
   const read = fromSqs(received)
   expect(read).toMatchObject({ id: 'a\u0000b', type: '', correlationId: '\uD800', time: message.createdAt })
-  expect(Object.entries(read.headers!).toSorted()).toEqual(Object.entries(message.headers).toSorted())
+  expect(new Map(Object.entries(read.headers!))).toEqual(new Map(Object.entries(message.headers)))
 })
 
 test('F1 a message with every field, base64 and three attributes of its own has ten attributes', async () => {

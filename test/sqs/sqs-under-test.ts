@@ -121,7 +121,9 @@ export class SqsUnderTest {
 
   async send(queue: string, entries: readonly Omit<SendMessageBatchRequestEntry, 'Id'>[]): Promise<void> {
     for (let from = 0; from < entries.length; from += 10) {
-      const Entries = entries.slice(from, from + 10).map((entry, n) => ({ Id: String(n), ...entry }))
+      const Entries = entries
+        .slice(from, from + 10)
+        .map((entry, n) => Object.assign({ Id: String(n) }, entry))
       const input = { QueueUrl: this.url(queue), Entries: Entries as SendMessageBatchRequestEntry[] }
       const { Failed = [] } = await this.client.send(new SendMessageBatchCommand(input))
       if (Failed.length > 0) throw new Error(JSON.stringify(Failed))

@@ -28,7 +28,7 @@ export interface SqsLambdaRecord {
 
 /** Returns a message of Lambda as the AWS SDK would have received it. */
 export function asSqsMessage(message: SqsMessage | SqsLambdaRecord): SqsMessage {
-  if (!('messageAttributes' in message) || !('body' in message)) return message as SqsMessage
+  if (!('messageAttributes' in message) || !('body' in message)) return message
   const { messageId, body, messageAttributes, attributes } = message
   const MessageAttributes = Object.fromEntries(
     Object.entries(messageAttributes).map(([name, { dataType, stringValue }]) => [
