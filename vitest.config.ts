@@ -215,12 +215,24 @@ const projects: TestProjectInlineConfiguration[] = [
     hookTimeout: 120_000,
     provide: { optional: true },
   }),
-  onServers('sqs', ['postgres'], { include: ['test/sqs/**/*.test.ts'] }),
+  onServers('sqs', ['postgres'], { include: ['test/sqs/{*,fauxqs/*}.test.ts'] }),
   // The same tests on another server than the one that the tests start in their own process.
   onServers('sqs-server', ['postgres', 'sqs'], {
     include: ['test/sqs/*.test.ts'],
     provide: { optional: true },
   }),
+  ...(['fifo', 'standard'] as const).flatMap((queues) => [
+    onServers(`sqs-${queues}`, ['postgres'], {
+      include: ['test/sqs/kinds/*.test.ts'],
+      testTimeout: 120_000,
+      provide: { queues },
+    }),
+    onServers(`sqs-server-${queues}`, ['postgres', 'sqs'], {
+      include: ['test/sqs/kinds/*.test.ts'],
+      testTimeout: 120_000,
+      provide: { queues, optional: true },
+    }),
+  ]),
   onServers('pgbouncer', ['postgres', 'pgbouncer-program'], { include: ['test/pgbouncer/**/*.test.ts'] }),
   { extends: true, test: { name: 'webhook', include: ['test/webhook/**/*.test.ts'] } },
   onServers('library-webhooks-postgres', ['postgres'], { include: ['test/libraries/webhooks/*.test.ts'] }),

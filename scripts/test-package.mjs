@@ -19,11 +19,11 @@ const SUITES = {
   mysql: { projects: ['mysql-only'], files: ['test/contract-mysql/'] },
   rabbitmq: { projects: ['rabbitmq'], files: ['test/rabbitmq/'] },
   kafka: { projects: ['kafka'], files: ['test/kafka/'] },
-  sqs: { projects: ['sqs', 'sqs-server'], files: ['test/sqs/'] },
+  sqs: { projects: ['sqs', 'sqs-fifo', 'sqs-server'], files: ['test/sqs/'] },
   'idempotency-key': { projects: ['postgres', 'http'], files: ['test/contract/http/', 'test/http/'] },
   redis: { projects: ['redis'], files: ['test/redis/'] },
   webhook: { projects: ['webhook'], files: ['test/webhook/'] },
-  testing: { projects: ['webhook', 'rabbitmq', 'kafka', 'sqs'], files: ['publisher-contract'] },
+  testing: { projects: ['webhook', 'rabbitmq', 'kafka', 'sqs-fifo'], files: ['publisher-contract'] },
   cli: { projects: ['cli'], files: ['test/cli/'] },
   command: { projects: ['cli'], files: ['test/cli/'] },
 }

@@ -1,11 +1,12 @@
 import { SQSClient } from '@aws-sdk/client-sqs'
-import { onTestFinished, test } from 'vitest'
+import { inject, onTestFinished, test } from 'vitest'
 import { publisherContract, type ArrivedMessage, type ReadMessage } from '@txbox/testing'
 import { sqsPublisher } from '@txbox/sqs'
 import type { Message } from '@aws-sdk/client-sqs'
-import { attributeOf, clientSettings, endpointAt, useSqs } from './sqs-under-test.ts'
+import { attributeOf, clientSettings, endpointAt, useSqs } from '../sqs-under-test.ts'
 
 const sqs = useSqs()
+const fifo = inject('queues') === 'fifo'
 const LARGEST_BYTES = 180_000
 
 const wrongOptions = {
@@ -61,55 +62,50 @@ function readBack(message: Message): ReadMessage {
   }
 }
 
-for (const fifo of [false, true]) {
-  const cases = publisherContract(
-    {
-      ordering: 'per-key',
-      offers: ['network', 'freeze', 'tooLarge', 'poison', 'readBack', 'unresolved'],
-      answerTimeoutMs: 2000,
-      ...(!fifo && { wrongOptions }),
-    },
-    async () => {
-      const network = await sqs.current.network()
-      const client = new SQSClient(clientSettings(endpointAt(network)))
-      onTestFinished(() => client.destroy())
-      const goodTopic = await sqs.current.queue({ fifo })
-      return {
-        publisher: sqs.current.publisher({ client, confirmTimeoutMs: 2000, maxMessageBytes: LARGEST_BYTES }),
-        goodTopic,
-        badTopic: `${sqs.current.name('missing')}${fifo ? '.fifo' : ''}`,
-        network: {
-          cut: () => network.cut(),
-          down: () => network.down(),
-          up: async () => {
-            network.thaw()
-            await network.up()
-          },
-          freeze: () => network.freeze(),
+const cases = publisherContract(
+  {
+    ordering: 'per-key',
+    offers: ['network', 'freeze', 'tooLarge', 'poison', 'readBack', 'unresolved'],
+    answerTimeoutMs: 2000,
+    wrongOptions,
+  },
+  async () => {
+    const network = await sqs.current.network()
+    const client = new SQSClient(clientSettings(endpointAt(network)))
+    onTestFinished(() => client.destroy())
+    const goodTopic = await sqs.current.queue({ fifo })
+    return {
+      publisher: sqs.current.publisher({ client, confirmTimeoutMs: 2000, maxMessageBytes: LARGEST_BYTES }),
+      goodTopic,
+      badTopic: `${sqs.current.name('missing')}${fifo ? '.fifo' : ''}`,
+      network: {
+        cut: () => network.cut(),
+        down: () => network.down(),
+        up: async () => {
+          network.thaw()
+          await network.up()
         },
-        largestBytes: LARGEST_BYTES,
-        poison: {
-          'a topic with a blank': { topic: 'a b' },
-          'a topic that is too long': { topic: 'x'.repeat(81) },
-          'a topic that is the ARN of a queue': { topic: 'arn:aws:sqs:eu-central-1:123456789012:orders' },
-          'a URL with a password': { topic: 'http://user:secret@127.0.0.1/1/orders' },
-          'a header that is no text': { headers: { a: 1 as never } },
-          'no time of creation': { createdAt: new Date(NaN) },
-          'headers that are too large': { headers: { a: 'x'.repeat(1_048_576) } },
-        },
-        unresolved: sqsPublisher({
-          client: new SQSClient(clientSettings('http://nowhere.invalid')),
-          confirmTimeoutMs: 2000,
-        }),
-        arrived: async () => (await sqs.current.take(goodTopic)).map(arrived),
-        readBack: async () => (await sqs.current.take(goodTopic)).map(readBack),
-      }
-    },
-  )
-  // A queue that recognizes copies stores the second message of an id for the sender only.
-  const run = cases.filter(({ rule }) => !fifo || rule !== 'P4')
-  test.for(run.map((each) => [each.name, each.run] as const))(
-    `${fifo ? 'FIFO' : 'standard'} queue: %s`,
-    ([, run]) => run(),
-  )
-}
+        freeze: () => network.freeze(),
+      },
+      largestBytes: LARGEST_BYTES,
+      poison: {
+        'a topic with a blank': { topic: 'a b' },
+        'a topic that is too long': { topic: 'x'.repeat(81) },
+        'a topic that is the ARN of a queue': { topic: 'arn:aws:sqs:eu-central-1:123456789012:orders' },
+        'a URL with a password': { topic: 'http://user:secret@127.0.0.1/1/orders' },
+        'a header that is no text': { headers: { a: 1 as never } },
+        'no time of creation': { createdAt: new Date(NaN) },
+        'headers that are too large': { headers: { a: 'x'.repeat(1_048_576) } },
+      },
+      unresolved: sqsPublisher({
+        client: new SQSClient(clientSettings('http://nowhere.invalid')),
+        confirmTimeoutMs: 2000,
+      }),
+      arrived: async () => (await sqs.current.take(goodTopic)).map(arrived),
+      readBack: async () => (await sqs.current.take(goodTopic)).map(readBack),
+    }
+  },
+)
+// A FIFO queue recognizes copies, and stores the second message of an id for the sender only.
+const run = cases.filter(({ rule }) => !fifo || rule !== 'P4')
+test.for(run.map((each) => [each.name, each.run] as const))('%s', ([, run]) => run())
