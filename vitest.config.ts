@@ -218,7 +218,7 @@ const projects: TestProjectInlineConfiguration[] = [
   onServers('sqs', ['postgres'], { include: ['test/sqs/{*,fauxqs/*}.test.ts'] }),
   // The same tests on another server than the one that the tests start in their own process.
   onServers('sqs-server', ['postgres', 'sqs'], {
-    include: ['test/sqs/*.test.ts'],
+    include: ['test/sqs/{*,server/*}.test.ts'],
     provide: { optional: true },
   }),
   ...(['fifo', 'standard'] as const).flatMap((queues) => [
