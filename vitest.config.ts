@@ -217,6 +217,24 @@ const projects: TestProjectInlineConfiguration[] = [
   }),
   onServers('nats', ['postgres', 'nats'], { include: ['test/nats/*.test.ts'] }),
   onServers('nats-server', ['postgres', 'nats-program'], { include: ['test/nats/server/*.test.ts'] }),
+  onServers('sqs', ['postgres'], { include: ['test/sqs/{*,fauxqs/*}.test.ts'] }),
+  // The same tests on another server than the one that the tests start in their own process.
+  onServers('sqs-server', ['postgres', 'sqs'], {
+    include: ['test/sqs/{*,server/*}.test.ts'],
+    provide: { optional: true },
+  }),
+  ...(['fifo', 'standard'] as const).flatMap((queues) => [
+    onServers(`sqs-${queues}`, ['postgres'], {
+      include: ['test/sqs/kinds/*.test.ts'],
+      testTimeout: 120_000,
+      provide: { queues },
+    }),
+    onServers(`sqs-server-${queues}`, ['postgres', 'sqs'], {
+      include: ['test/sqs/kinds/*.test.ts'],
+      testTimeout: 120_000,
+      provide: { queues, optional: true },
+    }),
+  ]),
   onServers('pgbouncer', ['postgres', 'pgbouncer-program'], { include: ['test/pgbouncer/**/*.test.ts'] }),
   onServers('pg-boss', ['postgres'], { include: ['test/pg-boss/*.test.ts'] }),
   { extends: true, test: { name: 'webhook', include: ['test/webhook/**/*.test.ts'] } },

@@ -33,7 +33,7 @@ const MAY_IMPORT = {
   kafka: ['node:', ...CORE, '@platformatic/kafka'],
   redis: ['node:', ...CORE, 'type @redis/client', 'type redis', 'type ioredis'],
   nats: ['node:', ...CORE, '@nats-io/jetstream', '@nats-io/transport-node'],
-  sqs: ['node:', ...CORE, 'type @aws-sdk/client-sns', 'type @aws-sdk/client-sqs'],
+  sqs: ['node:', ...CORE, '@aws-sdk/client-sns', '@aws-sdk/client-sqs'],
   'pg-boss': ['node:', ...CORE, 'type pg-boss'],
   cloudevents: ['node:', ...CORE],
   opentelemetry: ['node:', ...CORE, '@opentelemetry/api'],
@@ -63,6 +63,7 @@ const NAME = /^[a-z0-9]+(-[a-z0-9]+)*(\.gen)?\.ts$/
 const IMPORTS_LATE = new Set([
   'packages/cli/src/main.ts',
   'packages/command/src/start-txbox.ts',
+  'packages/sqs/src/connection/load-sdk.ts',
   'packages/txbox/src/main.ts',
 ])
 

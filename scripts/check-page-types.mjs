@@ -16,6 +16,7 @@ const PAGES = [
   'docs/nats.md',
   'docs/queue.md',
   'docs/redis.md',
+  'docs/sqs.md',
   'docs/types.md',
 ]
 const READMES = readdirSync(path.join(root, 'packages')).map((name) => `packages/${name}/README.md`)

@@ -26,6 +26,8 @@ const SUITES = {
   webhook: { projects: ['webhook'], files: ['test/webhook/'] },
   testing: { projects: ['webhook', 'rabbitmq', 'kafka', 'nats', 'redis', 'sqs', 'pg-boss'], files: ['publisher-contract', 'source-contract'] },
   nats: { projects: ['nats', 'nats-server'], files: ['test/nats/'] },
+  sqs: { projects: ['sqs', 'sqs-fifo', 'sqs-server'], files: ['test/sqs/'] },
+  testing: { projects: ['webhook', 'rabbitmq', 'kafka', 'sqs-fifo'], files: ['publisher-contract'] },
   cli: { projects: ['cli'], files: ['test/cli/'] },
   command: { projects: ['cli'], files: ['test/cli/'] },
 }

@@ -22,6 +22,8 @@ declare module 'vitest' {
     optional: boolean
     /** The server is a MariaDB that has `innodb_snapshot_isolation`: from 10.6.18, and from 2024 in later series. */
     hasSnapshotIsolation: boolean
+    /** The kind of queues of SQS under test, in the projects for one kind. */
+    queues: 'fifo' | 'standard'
     /** The seed of the fuzz tests, and how many times the cases of a short run they take. */
     fuzz: { readonly seed: number; readonly factor: number }
   }

@@ -23,6 +23,9 @@ const ONLY_IN_ALL: readonly string[] = [
   'debezium-mysql',
   'debezium-mariadb',
   'kafka-broker',
+  'sqs-standard',
+  'sqs-server-fifo',
+  'sqs-server-standard',
   'upgrade-postgres',
   'upgrade-mysql',
   'upgrade-mariadb',
@@ -31,12 +34,14 @@ const ONLY_IN_ALL: readonly string[] = [
 /**
  * Projects that take turns by commit where `TXBOX_TEST_TURN` is a number, such as the number of commits: of each group one
  * runs, and the run's last lines name the others. They kill and start servers and processes, which takes minutes, by code that
- * hardly differs from one database to the next. `npm run test:all` runs all of them.
+ * hardly differs from one database, or kind of queue, to the next. `npm run test:all` runs all of them.
  */
 const TAKING_TURNS: readonly (readonly string[])[] = [
   ['chaos-postgres', 'chaos-mysql', 'chaos-mariadb'],
   ['upgrade-postgres', 'upgrade-mysql', 'upgrade-mariadb'],
   ['debezium-postgres', 'debezium-mysql', 'debezium-mariadb'],
+  ['sqs-fifo', 'sqs-standard'],
+  ['sqs-server-fifo', 'sqs-server-standard'],
 ]
 
 /** @returns the projects whose turn it is not. */

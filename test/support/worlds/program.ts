@@ -18,6 +18,7 @@ export type ProgramName =
   | 'queue-consumer'
   | 'local-consumer'
   | 'http-server'
+  | 'sqs-consumer'
 
 /** A program of test/crash/programs in a process of its own, which can be killed and paused for real. */
 export class Program {

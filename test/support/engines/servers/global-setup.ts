@@ -10,6 +10,7 @@ import { pgliteServer } from './pglite-server.ts'
 import { dropLeftovers } from './postgres-databases.ts'
 import { rabbitmqServer } from './rabbitmq-server.ts'
 import { serverPrograms } from './server-programs.ts'
+import { sqsServer } from './sqs-server.ts'
 import { findServer, type FoundServer, type Search, type ServerKind } from './server.ts'
 
 type Leftovers = 'this run' | 'earlier runs'
@@ -26,6 +27,7 @@ const kinds: Record<string, ServerKind> = {
   rabbitmq: rabbitmqServer,
   kafka: kafkaServer,
   nats: natsServer,
+  sqs: sqsServer,
   ...serverPrograms,
 }
 

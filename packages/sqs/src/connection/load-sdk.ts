@@ -1,0 +1,49 @@
+import { BrokerUnavailableError } from '@txbox/core'
+import { propertyOf, reasonOf } from '@txbox/core/internal'
+import type { AwsClientSettings, AwsCommands, OwnAwsClient } from './aws-client.ts'
+
+export type ServiceName = 'SQS' | 'SNS'
+
+/** What this package uses of the package of a service. */
+export interface LoadedSdk {
+  readonly commands: AwsCommands
+  makeClient(settings: AwsClientSettings): OwnAwsClient
+}
+
+const PACKAGES = { SQS: '@aws-sdk/client-sqs', SNS: '@aws-sdk/client-sns' } as const
+
+/** Each service is loaded when it is first needed: who sends to queues only needs no client for topics. */
+const LOADERS: Readonly<Record<ServiceName, () => Promise<unknown>>> = {
+  SQS: () => import('@aws-sdk/client-sqs'),
+  SNS: () => import('@aws-sdk/client-sns'),
+}
+
+/** @throws {BrokerUnavailableError} when the package of the service is not installed, with the command that installs it. */
+export async function loadSdk(service: ServiceName): Promise<LoadedSdk> {
+  let loaded: unknown
+  try {
+    loaded = await LOADERS[service]()
+  } catch (cause) {
+    const isMissing = propertyOf(cause, 'code') === 'ERR_MODULE_NOT_FOUND'
+    throw new BrokerUnavailableError(
+      isMissing
+        ? `The client for ${service} is not installed. Run: npm install ${PACKAGES[service]}`
+        : `The client for ${service}, ${PACKAGES[service]}, cannot be loaded: ${reasonOf(cause, 300)}`,
+      { cause },
+    )
+  }
+  const commands = loaded as AwsCommands
+  const Client = commands[`${service}Client`] as unknown as new (settings: object) => OwnAwsClient
+  return { commands, makeClient: (settings) => new Client(clientSettings(settings)) }
+}
+
+function clientSettings({ region, endpoint, connectTimeoutMs, maxAttempts }: AwsClientSettings): object {
+  return {
+    maxAttempts,
+    requestHandler: { connectionTimeout: connectTimeoutMs },
+    // The URL of a queue may come from a topic: requests, which carry credentials, go to no host that a message names.
+    useQueueUrlAsEndpoint: false,
+    ...(region !== undefined && { region }),
+    ...(endpoint !== undefined && { endpoint }),
+  }
+}

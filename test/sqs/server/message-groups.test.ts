@@ -1,0 +1,66 @@
+import { expect, onTestFinished, test } from 'vitest'
+import type { Delivery, OpenSource } from '@txbox/core'
+import { sqsSource, type SqsSourceOptions } from '@txbox/sqs'
+import { until } from '../../support/worlds/until.ts'
+import { useSqs } from '../sqs-under-test.ts'
+
+// fauxqs hands out one message of a group at a time, which SQS and ElasticMQ do not.
+const sqs = useSqs()
+const NEVER = new AbortController().signal
+
+async function opened(options: SqsSourceOptions, prefetch = 10): Promise<OpenSource> {
+  const source = sqsSource({ client: sqs.current.client, ...options })
+  const open = await source.open({ prefetch, failed: () => undefined })
+  onTestFinished(() => open.close())
+  return open
+}
+
+async function receive(open: OpenSource, count: number): Promise<Delivery[]> {
+  const deliveries: Delivery[] = []
+  while (deliveries.length < count) {
+    deliveries.push(...(await open.receive(count - deliveries.length, { signal: NEVER })))
+  }
+  return deliveries
+}
+
+function entry(id: string, group?: string, MessageBody = '{}') {
+  return {
+    MessageBody,
+    MessageAttributes: { 'txbox-id': { DataType: 'String', StringValue: id } },
+    ...(group !== undefined && { MessageGroupId: group, MessageDeduplicationId: id }),
+  }
+}
+
+function idsOf(deliveries: readonly Delivery[]): string[] {
+  return deliveries.map(({ message }) => message.id)
+}
+
+test('C22 when a delivery of a message group is lost, the later ones are lost, too, and come again in their order', async () => {
+  const queue = await sqs.current.queue({ fifo: true })
+  await sqs.current.send(queue, [entry('a1', 'a'), entry('a2', 'a'), entry('a3', 'a')])
+  const open = await opened({ queue, visibilityTimeoutMs: 1000, waitMs: 1000 })
+  const deliveries = await receive(open, 3)
+  expect(idsOf(deliveries)).toEqual(['a1', 'a2', 'a3'])
+  const order: string[] = []
+  for (const { message, onLost } of deliveries.map((each) => ({
+    message: each.message,
+    onLost: each.onLost!.bind(each),
+  }))) {
+    onLost(() => void order.push(message.id))
+  }
+  // Only the later ones are renewed.
+  for (const later of deliveries.slice(1)) await later.extend!(60_000)
+  await until(
+    async () => deliveries.every(({ lost }) => lost.aborted),
+    () => `all are lost: ${order.join()}`,
+  )
+  expect(order).toEqual(['a3', 'a2', 'a1'])
+  const again: string[] = []
+  while (again.length < 3) {
+    for (const delivery of await receive(open, 1)) {
+      again.push(delivery.message.id)
+      await delivery.accept()
+    }
+  }
+  expect(again).toEqual(['a1', 'a2', 'a3'])
+})
