@@ -24,10 +24,12 @@ const SUITES = {
   'idempotency-key': { projects: ['postgres', 'http'], files: ['test/contract/http/', 'test/http/'] },
   redis: { projects: ['redis'], files: ['test/redis/'] },
   webhook: { projects: ['webhook'], files: ['test/webhook/'] },
-  testing: { projects: ['webhook', 'rabbitmq', 'kafka', 'nats', 'redis', 'sqs', 'pg-boss'], files: ['publisher-contract', 'source-contract'] },
+  testing: {
+    projects: ['webhook', 'rabbitmq', 'kafka', 'nats', 'redis', 'sqs-fifo', 'pg-boss'],
+    files: ['publisher-contract', 'source-contract'],
+  },
   nats: { projects: ['nats', 'nats-server'], files: ['test/nats/'] },
-  sqs: { projects: ['sqs', 'sqs-fifo', 'sqs-server'], files: ['test/sqs/'] },
-  testing: { projects: ['webhook', 'rabbitmq', 'kafka', 'sqs-fifo'], files: ['publisher-contract'] },
+  sqs: { projects: ['sqs', 'sqs-fifo', 'sqs-standard'], files: ['test/sqs/'] },
   cli: { projects: ['cli'], files: ['test/cli/'] },
   command: { projects: ['cli'], files: ['test/cli/'] },
 }

@@ -1,6 +1,5 @@
 import { InvalidMessageError, type InboxMessage, type MessageIdentity } from '@txbox/core'
 import { decodePayload, nameOf, oneLine, payloadForm, withCloudEvent } from '@txbox/core/internal'
-import { decodePayload, nameOf, oneLine, payloadForm } from '@txbox/core/internal'
 import { WIRE_HEADERS } from '../publish/outgoing-record.ts'
 
 /** A record of a Kafka client, such as the `Message` of `@platformatic/kafka` or the `KafkaMessage` of kafkajs. */
@@ -67,7 +66,6 @@ export interface ReadRecord {
 }
 
 export function readRecord({ headers: given, timestamp }: KafkaRecord): ReadRecord {
-  const { fields, headers } = parted(entriesOf(given))
   const { fields, headers } = parted(opened(entriesOf(given)))
   const type = fields.get(WIRE_HEADERS.type)
   const correlationId = fields.get(WIRE_HEADERS.correlationId)
@@ -80,7 +78,6 @@ export function readRecord({ headers: given, timestamp }: KafkaRecord): ReadReco
     ...(time === undefined ? {} : { time }),
   }
   return { identity: withCloudEvent(identity, CLOUD_EVENTS), fields }
-  return { identity, fields }
 }
 
 /** Decodes the payload of a record. @throws {InvalidMessageError} when the value is not what its content type says. */
