@@ -84,6 +84,11 @@ update ${inbox}
 set result = $3
 where consumer = $1 and key = $2`,
 
+    extend: `
+update ${inbox}
+set processed_at = pg_catalog.clock_timestamp(), expires_at = ${expiry}
+where consumer = $1 and key = $2 and result = $3`,
+
     claimBatch: claimBatchStatement(schema, { extras: false, reported: false }),
 
     /** Like `claimBatch`, with results and hashes of contents. */

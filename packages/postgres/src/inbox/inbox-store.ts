@@ -150,6 +150,16 @@ export class PostgresInboxStore implements InboxStore {
     if ((await write(session, SAVING_RESULT, this.#sql.saveResult, values)) === 0) throw claimGone()
   }
 
+  async extend(
+    session: Session,
+    { consumer, key, result, retentionMs }: Claim & { readonly result: string },
+    { lockTimeoutMs }: { readonly lockTimeoutMs: number },
+  ): Promise<boolean> {
+    const values = [consumer, key, result, interval(retentionMs)]
+    const extend = (): Promise<number> => write(session, CLAIMING, this.#sql.extend, values)
+    return (await this.#within(session, lockTimeoutMs, extend)) > 0
+  }
+
   /** Runs statements with the setting `lock_timeout`. After an error, the setting is undone by the rollback. */
   #within<R>(session: Session, lockTimeoutMs: number, work: () => Promise<R>): Promise<R> {
     return inTurnOfConnection(session as PostgresSession, async () => {
