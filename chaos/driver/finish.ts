@@ -1,3 +1,4 @@
+import { readCharges } from '../check/charge-history.ts'
 import { judge } from '../check/checks.ts'
 import type { Evidence } from '../check/evidence.ts'
 import { gatherFromDatabase, readKills, readMoves } from '../check/gather-evidence.ts'
@@ -59,6 +60,9 @@ export interface RunResult {
     readonly httpReplays: number
     readonly httpEffects: number
     readonly httpEffectsLostByFailover: number
+    /** Charges of requests under a lease, and how many of them have ended. */
+    readonly httpCharges: number
+    readonly httpChargesEnded: number
     readonly relayDeaths: number
     readonly maxStretch: number
   }
@@ -104,6 +108,7 @@ export async function finish(
     localLost: losses.local,
     httpCalls: parts.httpLog.calls,
     httpLost: losses.http,
+    charges: readCharges(parts.chargeLog),
     ...dead,
     leaseChanges: [...losses.leaseChanges, ...fromDatabase.leaseChanges],
     unfenced: [...losses.unfenced, ...fromDatabase.unfenced],
@@ -178,6 +183,8 @@ function figuresOf(
     httpReplays: answers.filter(({ isReplayed }) => isReplayed).length,
     httpEffects: evidence.httpEffects.length,
     httpEffectsLostByFailover: losses.http.length,
+    httpCharges: evidence.charges.length,
+    httpChargesEnded: evidence.charges.filter(({ endedMs }) => endedMs !== undefined).length,
     relayDeaths: fleet.relayDeaths.length,
     maxStretch: Number(maxStretch.toFixed(1)),
   }
