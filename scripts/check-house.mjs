@@ -31,7 +31,12 @@ const MAY_IMPORT = {
   mysql: ['node:', ...CORE, ...SQL],
   rabbitmq: ['node:', ...CORE, 'amqplib'],
   kafka: ['node:', ...CORE, '@platformatic/kafka'],
-  redis: ['node:', ...CORE],
+  redis: ['node:', ...CORE, 'type @redis/client', 'type redis', 'type ioredis'],
+  nats: ['node:', ...CORE, '@nats-io/jetstream', '@nats-io/transport-node'],
+  sqs: ['node:', ...CORE, 'type @aws-sdk/client-sns', 'type @aws-sdk/client-sqs'],
+  'pg-boss': ['node:', ...CORE, 'type pg-boss'],
+  cloudevents: ['node:', ...CORE],
+  opentelemetry: ['node:', ...CORE, '@opentelemetry/api'],
   'idempotency-key': [
     'node:',
     ...CORE,

@@ -1,0 +1,1 @@
+export { InvalidOptionError } from '@txbox/core'
