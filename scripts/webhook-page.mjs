@@ -142,12 +142,12 @@ async function withDatabase(env, work) {
   }
 }
 
-async function runFramework(project, file, env) {
+async function runFramework(project, file, env, deliveries) {
   await withDatabase(env, async (own, sql) => {
     const port = await freePort()
     const program = start(process.execPath, [file], project, { ...own, PORT: String(port) })
     await listening(`http://127.0.0.1:${port}/stripe`, program)
-    for (const [name, to, request, expected] of DELIVERIES) {
+    for (const [name, to, request, expected] of deliveries) {
       const { status } = await fetch(`http://127.0.0.1:${port}${to}`, request())
       if (status !== expected)
         throw new Error(`${file} answered ${status} to ${name}, and not ${expected}:\n${program.output}`)
@@ -206,7 +206,7 @@ export async function runWebhooksPage(project, env) {
   await run('npx', ['tsc', ...NEST, ...blocks.map(({ file }) => file)], project, env)
   const programs = ['with-express.ts', 'with-fastify.ts', 'with-hono.ts', 'serve-routes.ts']
   for (const file of [...programs, path.join('dist', 'with-nestjs.js')]) {
-    await runFramework(project, file, env)
+    await runFramework(project, file, env, DELIVERIES)
   }
   for (const { file, code, expected } of drivers()) {
     writeFileSync(path.join(project, file), code)

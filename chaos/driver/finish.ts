@@ -98,7 +98,6 @@ export async function finish(
   ] as const)
     unclean.push(...(await fleet.end(kind, endMs)))
   const fromDatabase = await withDirectConnection(url, (sql) => gatherFromDatabase(options.database, sql))
-  parts.httpLog.read()
   const evidence: Evidence = {
     ...fromDatabase,
     ...parts.settings,
@@ -106,9 +105,7 @@ export async function finish(
     queueLost: losses.queued,
     stuckKeys: [...watch.stuckKeys, ...fromDatabase.stuckKeys],
     localLost: losses.local,
-    httpCalls: parts.httpLog.calls,
-    httpLost: losses.http,
-    charges: readCharges(parts.chargeLog),
+    ...overHttp(parts),
     ...dead,
     leaseChanges: [...losses.leaseChanges, ...fromDatabase.leaseChanges],
     unfenced: [...losses.unfenced, ...fromDatabase.unfenced],
@@ -144,6 +141,15 @@ export async function finish(
     samples: timeline.samples,
     folder: stand.folder,
   }
+}
+
+function overHttp({
+  httpLog,
+  chargeLog,
+  losses,
+}: RunParts): Pick<Evidence, 'httpCalls' | 'httpLost' | 'charges'> {
+  httpLog.read()
+  return { httpCalls: httpLog.calls, httpLost: losses.http, charges: readCharges(chargeLog) }
 }
 
 function textsOf(violations: readonly Violation[], check: CheckName): readonly string[] {

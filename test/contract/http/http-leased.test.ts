@@ -187,11 +187,11 @@ onEachRoot(target, (kind) => {
     expect(performance.now() - since).toBeLessThan(9000)
     await other.rollback()
 
-    const { transact, inbox } = connectedPortsOf('test', root.database)
+    const ports = connectedPortsOf('test', root.database)
     const extend = (result: string): Promise<boolean> =>
-      transact(
+      ports.transact(
         (_, session) =>
-          inbox.extend(
+          ports.inbox.extend(
             session,
             { consumer: '@http', key, result, retentionMs: 10 ** 9 },
             { lockTimeoutMs: 200 },

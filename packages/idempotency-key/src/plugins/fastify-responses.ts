@@ -57,7 +57,7 @@ async function bytesOf(bridge: Bridge, reading: Promise<Buffer>): Promise<Buffer
 
 function heldStream(body: unknown, maxBytes: number): Readable {
   const source = body instanceof ReadableStream ? Readable.fromWeb(body as never) : (body as Readable)
-  // Whoever sends the held stream gets its error.
+  // The framework gets an error of the source from the held stream.
   return pipeline(source, new PassThrough({ highWaterMark: maxBytes }), () => undefined)
 }
 
