@@ -1,5 +1,6 @@
 import { RELAY_ATTEMPTS } from '../workers/limits.ts'
 import type { Evidence } from './evidence.ts'
+import { checkCharges } from './charge-checks.ts'
 import { checkHttpAnswers, checkHttpEffects, checkHttpResponses, checkHttpStandstill } from './http-checks.ts'
 import {
   checkLocalDeadLetters,
@@ -51,6 +52,7 @@ export function judge(evidence: Evidence): readonly Verdict[] {
     'http effect': checkHttpEffects,
     'http answer': checkHttpAnswers,
     'http response': checkHttpResponses,
+    'http charge': checkCharges,
     'http standstill': checkHttpStandstill,
     'version order': checkVersions,
     'nothing left': ({ left }) => found('nothing left', 1, left),

@@ -1,12 +1,13 @@
 import type { Copy } from '../driver/recorder.ts'
 import type { Committed, Effect, LeaseChange, Unfenced } from './history.ts'
+import type { ChargeRecord } from './charge-history.ts'
 import type { HttpRecord } from './http-history.ts'
 import type { LocalRecord } from './local-history.ts'
 import type { QueueRecord, StuckKey } from './queue-history.ts'
 import type { TimelineEvent } from '../driver/timeline.ts'
 
 /** Everything that the checks at the end of a run look at. */
-export interface Evidence extends QueueRecord, LocalRecord, HttpRecord {
+export interface Evidence extends QueueRecord, LocalRecord, HttpRecord, ChargeRecord {
   readonly leaseMs: number
   readonly batchSize: number
   /** The ledger of the last primary. */
@@ -40,7 +41,6 @@ export interface Evidence extends QueueRecord, LocalRecord, HttpRecord {
   /** The messages that a consumer of the broker made dead letters. */
   readonly consumerDeadLetters: readonly { readonly id: string; readonly error: string | undefined }[]
   readonly relayDeaths: readonly number[]
-  readonly failovers: readonly number[]
   readonly timeline: readonly TimelineEvent[]
   /** Violations that were found during the run. */
   readonly standstills: readonly string[]

@@ -11,7 +11,7 @@ import {
   readStuckKeys,
   type QueueRecord,
 } from './queue-history.ts'
-import { readHttpEffects, readHttpResponses } from './http-history.ts'
+import { readHttpEffects, readHttpResponses, readLeasedResponses } from './http-history.ts'
 import { readLeftLocal, readLocal, readLocalEffects } from './local-history.ts'
 import { readCommitted, readEffects, readLeaseChanges, readUnfenced, textOf } from './history.ts'
 
@@ -25,6 +25,7 @@ type FromDatabase = Pick<
   | 'localEffects'
   | 'httpEffects'
   | 'httpResponses'
+  | 'leasedResponses'
   | 'sends'
   | 'effects'
   | 'claims'
@@ -59,6 +60,7 @@ export async function gatherFromDatabase(engine: Engine, sql: Sql): Promise<From
     localEffects: await readLocalEffects(sql),
     httpEffects: await readHttpEffects(sql),
     httpResponses: await readHttpResponses(engine, sql),
+    leasedResponses: await readLeasedResponses(engine, sql),
     effects: await readEffects(sql),
     claims: claims.map((row) => textOf(row['id'])!),
     applied: applied.map((row) => ({

@@ -1,3 +1,4 @@
+import { ORDERS } from '../workers/http-protocol.ts'
 import {
   isAcknowledgment,
   isAnswered,
@@ -17,7 +18,8 @@ const THROWING: ReadonlySet<string | undefined> = new Set(['throw', 'hang'])
 
 /** A request and its effect are in one database: a failover loses the claim, the response and the effect, or none of them. */
 export function checkHttpEffects(record: HttpRecord): Checked {
-  const { httpCalls, httpEffects, httpLost } = record
+  const { httpEffects, httpLost } = record
+  const httpCalls = ordersOf(record)
   const effects = byKey(httpEffects)
   const lost = new Set(httpLost.map(({ id }) => id))
   const sent = new Set(httpCalls.map(({ key }) => key))
@@ -50,31 +52,40 @@ export function wrongHttpEffects(httpEffects: readonly HttpEffect[]): readonly F
 }
 
 /** An answer that names a lost effect is correct. Only a request with an effect has an id to compare with. */
-export function checkHttpAnswers({
-  httpCalls,
-  httpEffects,
-  httpLost,
-}: Omit<HttpRecord, 'httpResponses'>): Checked {
+export function checkHttpAnswers(record: Omit<HttpRecord, 'httpResponses'>): Checked {
+  const { httpEffects, httpLost } = record
+  const httpCalls = ordersOf(record)
   const known = byKey([...httpEffects, ...httpLost])
-  const violations = httpCalls.flatMap(({ key, ill, answers }) =>
-    answers.flatMap((answer): readonly Found[] => {
-      const { status, id, service, isReplayed } = answer
-      const from = `${service} answered the ${key} with ${status}`
-      if (!isAcknowledgment(answer)) {
-        const isExplained = REFUSALS.has(status) || (status === 500 && THROWING.has(ill))
-        return isExplained ? [] : [{ id: key, text: `${from}, which nothing explains.` }]
-      }
-      const ids = known.get(key)?.map((effect) => effect.id)
+  const violations = httpCalls.flatMap((call): readonly Found[] => [
+    ...unexplainedAnswers(call),
+    ...call.answers.filter(isAcknowledgment).flatMap(({ status, id, service, isReplayed }) => {
+      const ids = known.get(call.key)?.map((effect) => effect.id)
       if (ids === undefined || (id !== undefined && ids.includes(id))) return []
       const response = `${isReplayed ? 'the stored' : 'a new'} response ${id ?? 'without an id'}`
-      return [{ id: key, text: `${from} and ${response}; its effect is ${ids.join(', ')}.` }]
+      const from = `${service} answered the ${call.key} with ${status}`
+      return [{ id: call.key, text: `${from} and ${response}; its effect is ${ids.join(', ')}.` }]
     }),
-  )
+  ])
   return found(
     'http answer',
     httpCalls.reduce((sum, { answers }) => sum + answers.length, 0),
     violations,
   )
+}
+
+/** Answers that are neither a 2xx nor a refusal, unless the handler was made to fail. */
+export function unexplainedAnswers({ key, ill, answers }: HttpCall): readonly Found[] {
+  return answers
+    .filter((answer) => !isAcknowledgment(answer))
+    .filter(({ status }) => !REFUSALS.has(status) && !(status === 500 && THROWING.has(ill)))
+    .map(({ status, service }) => ({
+      id: key,
+      text: `${service} answered the ${key} with ${status}, which nothing explains.`,
+    }))
+}
+
+function ordersOf({ httpCalls }: Pick<HttpRecord, 'httpCalls'>): readonly HttpCall[] {
+  return httpCalls.filter(({ path }) => path === ORDERS)
 }
 
 /** A claim, its stored response and the effect commit together. */

@@ -89,9 +89,19 @@ function httpEffectOf(row: SqlRow): HttpEffect {
 
 /** The claims of HTTP requests, by which `@txbox/idempotency-key` knows them. */
 const CLAIMS = `consumer = '@http'`
+/** The claim of a request under a lease, whose response is beside the lease. */
+const LEASED_MARK = '{"leased":true}'
 
 export async function readHttpResponses(engine: Engine, sql: Sql): Promise<HttpRecord['httpResponses']> {
   const rows = await sql.query(`select result from ${txboxTables(engine).inbox} where ${CLAIMS}`)
+  return rows
+    .filter((row) => row['result'] !== LEASED_MARK)
+    .map((row) => responseId(row['result'] as string | null))
+}
+
+/** One for each lease of an HTTP request, as in `httpResponses`. */
+export async function readLeasedResponses(engine: Engine, sql: Sql): Promise<HttpRecord['httpResponses']> {
+  const rows = await sql.query(`select result from ${txboxTables(engine).dedupLeases} where ${CLAIMS}`)
   return rows.map((row) => responseId(row['result'] as string | null))
 }
 

@@ -108,6 +108,7 @@ function handlingsOf({
   localEffects,
   httpEffects,
   httpLost,
+  charges,
 }: Evidence): readonly (Omit<QueueEffect, 'place'> & { readonly at: string })[] {
   const overHttp = (effect: HttpEffect, more = '') => ({
     ...effect,
@@ -117,6 +118,13 @@ function handlingsOf({
   return [
     ...httpEffects.map((effect) => overHttp(effect)),
     ...httpLost.map((effect) => overHttp(effect, ', lost by a failover')),
+    ...charges.map(({ id, endedMs, ...charge }) => ({
+      ...charge,
+      serial: 0,
+      id: charge.key,
+      endedMs: endedMs ?? charge.beganMs,
+      at: `under a lease with the response ${id}${endedMs === undefined ? ', without an end,' : ''}`,
+    })),
     ...queueEffects.map((effect) => Object.assign({ at: 'from the queue' }, effect)),
     ...localEffects.map((effect) => Object.assign({ at: `at ${effect.consumer}` }, effect)),
   ]

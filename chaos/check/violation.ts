@@ -33,6 +33,8 @@ export const CHECKS = {
   'http answer': 'all 2xx answers to an HTTP request name its one effect, and no other answer is unexplained',
   'http response':
     'each effect of an HTTP request is committed with its response, and no response without it',
+  'http charge':
+    'each answered request under a lease was charged at least once, never by two at a time, and all its 2xx answers name one charge (but for failovers)',
   'http standstill':
     'no HTTP request waits for its 2xx beyond the lease + 5 s while its database is well, or at the end',
   'version order': 'the version buffer applies each key in order, without a gap',

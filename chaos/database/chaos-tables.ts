@@ -9,6 +9,7 @@ export function txboxTables(engine: Engine) {
   const of = (name: string): string => (engine === 'postgres' ? `txbox.${name}` : `txbox_${name}`)
   return {
     inbox: of('inbox'),
+    dedupLeases: of('dedup_leases'),
     outbox: of('outbox'),
     parked: of('parked'),
     leases: of('leases'),

@@ -5,7 +5,7 @@ import { FAULTS } from '../faults/faults.ts'
 import type { Surroundings } from '../faults/fault.ts'
 import { stepAt, type Step } from '../faults/schedule.ts'
 import { plantedPackages } from '../plants/planted-copy.ts'
-import { httpLogOf } from '../workers/http-protocol.ts'
+import { chargeLogOf, httpLogOf } from '../workers/http-protocol.ts'
 import { finish, type RunResult } from './finish.ts'
 import { Fleet } from './fleet.ts'
 import { HttpLog } from './http-log.ts'
@@ -70,6 +70,7 @@ class ChaosRun implements RunParts {
   readonly modes: Modes
   readonly online: OnlineChecks
   readonly httpLog: HttpLog
+  readonly chargeLog: string
   readonly watch: StandstillWatch
   readonly timeline: Timeline
   readonly relayPoison = new Set<string>()
@@ -100,12 +101,14 @@ class ChaosRun implements RunParts {
     this.modes = new Modes(this.fleet)
     const url = (): string => database.directUrl()
     this.httpLog = new HttpLog(httpLogOf(folder))
+    this.chargeLog = chargeLogOf(folder)
     this.watch = new StandstillWatch(engine, url, this.relayPoison, new HttpWaits(this.httpLog))
     this.online = new OnlineChecks({
       engine,
       url,
       recorder: this.recorder,
       httpLog: this.httpLog,
+      chargeLog: this.chargeLog,
       fleet: this.fleet,
       killLog: this.killLog,
       losses: this.losses,

@@ -1,3 +1,4 @@
+import { readCharges } from '../check/charge-history.ts'
 import { judge } from '../check/checks.ts'
 import type { Evidence } from '../check/evidence.ts'
 import { gatherFromDatabase, readKills, readMoves } from '../check/gather-evidence.ts'
@@ -59,6 +60,9 @@ export interface RunResult {
     readonly httpReplays: number
     readonly httpEffects: number
     readonly httpEffectsLostByFailover: number
+    /** Charges of requests under a lease, and how many of them have ended. */
+    readonly httpCharges: number
+    readonly httpChargesEnded: number
     readonly relayDeaths: number
     readonly maxStretch: number
   }
@@ -94,7 +98,6 @@ export async function finish(
   ] as const)
     unclean.push(...(await fleet.end(kind, endMs)))
   const fromDatabase = await withDirectConnection(url, (sql) => gatherFromDatabase(options.database, sql))
-  parts.httpLog.read()
   const evidence: Evidence = {
     ...fromDatabase,
     ...parts.settings,
@@ -102,8 +105,7 @@ export async function finish(
     queueLost: losses.queued,
     stuckKeys: [...watch.stuckKeys, ...fromDatabase.stuckKeys],
     localLost: losses.local,
-    httpCalls: parts.httpLog.calls,
-    httpLost: losses.http,
+    ...overHttp(parts),
     ...dead,
     leaseChanges: [...losses.leaseChanges, ...fromDatabase.leaseChanges],
     unfenced: [...losses.unfenced, ...fromDatabase.unfenced],
@@ -139,6 +141,15 @@ export async function finish(
     samples: timeline.samples,
     folder: stand.folder,
   }
+}
+
+function overHttp({
+  httpLog,
+  chargeLog,
+  losses,
+}: RunParts): Pick<Evidence, 'httpCalls' | 'httpLost' | 'charges'> {
+  httpLog.read()
+  return { httpCalls: httpLog.calls, httpLost: losses.http, charges: readCharges(chargeLog) }
 }
 
 function textsOf(violations: readonly Violation[], check: CheckName): readonly string[] {
@@ -178,6 +189,8 @@ function figuresOf(
     httpReplays: answers.filter(({ isReplayed }) => isReplayed).length,
     httpEffects: evidence.httpEffects.length,
     httpEffectsLostByFailover: losses.http.length,
+    httpCharges: evidence.charges.length,
+    httpChargesEnded: evidence.charges.filter(({ endedMs }) => endedMs !== undefined).length,
     relayDeaths: fleet.relayDeaths.length,
     maxStretch: Number(maxStretch.toFixed(1)),
   }

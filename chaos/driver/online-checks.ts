@@ -36,6 +36,7 @@ interface Subject {
   readonly url: () => string
   readonly recorder: Recorder
   readonly httpLog: HttpLog
+  readonly chargeLog: string
   readonly fleet: Fleet
   readonly killLog: string
   readonly losses: Losses
@@ -73,7 +74,7 @@ export class OnlineChecks {
     this.#subject = subject
     this.#queue = new OnlineQueueChecks(subject.engine, subject.url, subject.stuckKeys)
     this.#local = new OnlineLocalChecks(subject.engine, subject.url)
-    this.#http = new OnlineHttpChecks(subject.engine, subject.url, subject.httpLog, subject.losses)
+    this.#http = new OnlineHttpChecks(subject)
   }
 
   /** After a failover the server assigns serial numbers again. */

@@ -35,6 +35,8 @@ export interface RunParts {
   readonly fleet: Fleet
   readonly recorder: Recorder
   readonly httpLog: HttpLog
+  /** The log of the provider of payments. */
+  readonly chargeLog: string
   readonly losses: Losses
   readonly modes: Modes
   readonly online: OnlineChecks

@@ -33,4 +33,18 @@ export const HTTP_PLANTS: readonly Plant[] = [
     checks: ['http response', 'http answer', 'http standstill'],
     faults: ['kill', 'cut-after-bytes', 'backends-terminated', 'poison-consumer', 'stop-beyond-lease'],
   },
+  {
+    name: 'leased-response-dropped',
+    about: 'the response to an HTTP request under a lease is not stored, and the lease is released',
+    replacements: [
+      {
+        package: 'idempotency-key',
+        file: 'leased-requests.js',
+        find: `const isStored = await this.#leases.complete(owner, { retentionMs, result });`,
+        replace: `const isStored = await this.#leases.release(owner);`,
+      },
+    ],
+    checks: ['http charge'],
+    faults: ['kill', 'cut-after-bytes', 'backends-terminated', 'poison-consumer', 'stop-beyond-lease'],
+  },
 ]

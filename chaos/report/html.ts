@@ -87,6 +87,8 @@ function figureRows({ figures }: RunResult): string {
     ['stored responses that were replayed', figures.httpReplays],
     ['effects of HTTP requests', figures.httpEffects],
     ['effects of HTTP requests lost by failovers', figures.httpEffectsLostByFailover],
+    ['charges of HTTP requests under a lease', figures.httpCharges],
+    ['charges whose handlers have ended', figures.httpChargesEnded],
     ['relays that died', figures.relayDeaths],
     [
       'longest standstill',

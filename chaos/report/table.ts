@@ -48,6 +48,7 @@ export function formatResult(result: RunResult): string {
       'HTTP effects',
       `${figures.httpEffects}; ${figures.httpEffectsLostByFailover} more were lost by failovers`,
     ),
+    row('HTTP charges', `${figures.httpCharges} under a lease, ${figures.httpChargesEnded} of them ended`),
     row(
       'longest standstill',
       `${figures.longestStandstillMs} ms, at: ${figures.longestStandstillAt || 'nothing'}`,

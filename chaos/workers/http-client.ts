@@ -8,6 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import {
   HTTP_SERVICES,
   ORDERS,
+  PAYMENTS,
   httpLogOf,
   socketOf,
   type AnsweredEntry,
@@ -26,6 +27,8 @@ const SHORTEST_PATIENCE_MS = 5
 /** How many requests are made to fail while messages are. Each death of a service costs a start of its process. */
 const KILLING = 0.3
 const ILL = 0.6
+/** How many requests are handled under a lease. */
+const LEASED = 0.4
 /** How many answered requests are remembered to be sent again. */
 const MOST_ANSWERED = 200
 
@@ -57,7 +60,7 @@ async function lane(): Promise<void> {
 async function sendNew(): Promise<void> {
   const ill = illness()
   const order: Order = { ...(ill !== undefined && { ill }), padding: 'x'.repeat(draw.integer(0, 200)) }
-  const sent = { path: ORDERS, key: `request-${randomUUID()}`, order }
+  const sent = { path: draw.chance(LEASED) ? PAYMENTS : ORDERS, key: `request-${randomUUID()}`, order }
   const times = ill !== 'kill' && draw.chance(0.2) ? draw.integer(2, 3) : 1
   await Promise.all(Array.from({ length: times }, () => untilAnswered(sent)))
   if (ill === 'kill') return

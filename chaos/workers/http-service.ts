@@ -1,5 +1,5 @@
 // A service that answers HTTP requests by their Idempotency-Key: what its handler writes, the claim of the key and the response
-// commit together.
+// commit together. Requests for payments are handled under a lease.
 import { randomUUID } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { createServer, type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse } from 'node:http'
@@ -9,8 +9,9 @@ import type { ConnectedDatabase } from '@txbox/core'
 import { createIdempotency, type HttpRequest, type HttpResponse } from '@txbox/idempotency-key'
 import { clockExpression } from '../database/chaos-tables.ts'
 import type { Sql } from '../database/sql.ts'
+import { charge } from './charge.ts'
 import { withDatabase } from './database-pool.ts'
-import { socketOf, type Order } from './http-protocol.ts'
+import { PAYMENTS, socketOf, type Order } from './http-protocol.ts'
 import { suffer } from './illness.ts'
 import { HTTP_POOL_SIZE } from './limits.ts'
 import { Worker } from './worker.ts'
@@ -39,7 +40,9 @@ async function work<Tx>(database: ConnectedDatabase<Tx>, sqlOf: (tx: Tx) => Sql)
   idempotency.on('error', ({ error }) => worker.failed(error))
   await serve(async (request) => {
     const order = JSON.parse(Buffer.from(request.body).toString()) as Order
-    const response = await idempotency.handle(request, (tx, { key }) => accept(sqlOf(tx), key!, order))
+    const response = await (request.path === PAYMENTS
+      ? idempotency.handleLeased(request, (about) => charge(worker, about, order), { leaseMs })
+      : idempotency.handle(request, (tx, { key }) => accept(sqlOf(tx), key!, order)))
     if (order.ill === 'kill' && !worker.mode.healed && draw.chance(DIES_AFTER_COMMIT)) {
       process.kill(process.pid, 'SIGKILL')
     }

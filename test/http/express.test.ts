@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
 import { createGzip } from 'node:zlib'
 import express, { type NextFunction, type Request, type Response } from 'express'
 import { describe, expect, test } from 'vitest'
@@ -127,6 +128,30 @@ test('a conflict in the database calls the handler again, and nothing of its fir
     null,
   ])
   expect(await shop.orders()).toBe(1)
+})
+
+test('a conflict in the database calls the handler again only if no second call would find the body of a method without a key consumed', async () => {
+  const { shop, url } = await withRoutes(world, (app, one) => {
+    const handler = idempotent(one.idempotency, async (request, response, tx) => {
+      const order = await one.order(tx, 'A1')
+      const bytes = request.readableDidRead ? 'parsed' : (await buffer(request)).toString()
+      if (order % 2 === 1) throw Object.assign(new Error('deadlock'), { code: '40P01' })
+      response.json({ order, bytes })
+    })
+    app.put('/unread', handler)
+    app.put('/parsed', express.json(), handler)
+  })
+  const answers = [
+    await send(`${url}/unread`, { method: 'PUT', key: '' }),
+    await send(`${url}/unread`, { method: 'PUT', key: '' }),
+    await send(`${url}/parsed`, { method: 'PUT', key: '' }),
+  ]
+  expect(answers.map(({ status }) => status)).toEqual([503, 200, 200])
+  expect(answers[1]!.text).toBe('{"order":2,"bytes":"{\\"sku\\":\\"A1\\"}"}')
+  expect(answers[2]!.text).toBe('{"order":4,"bytes":"parsed"}')
+  const bodiless = await fetch(`${url}/unread`, { method: 'PUT' })
+  expect([bodiless.status, await bodiless.json()]).toEqual([200, { order: 6, bytes: '' }])
+  expect([shop.calls, await shop.orders()]).toEqual([6, 3])
 })
 
 test('H6 a body that a parser has consumed without a trace is a 500, and a request over the limit a 413', async () => {

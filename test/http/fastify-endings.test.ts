@@ -1,7 +1,8 @@
 /* oxlint-disable oxc/no-async-endpoint-handlers -- Fastify awaits its handlers. */
 // When a handler of Fastify has ended, and how its response is made.
 import http from 'node:http'
-import { Readable } from 'node:stream'
+import { PassThrough, Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { expect, test } from 'vitest'
@@ -194,6 +195,54 @@ test('H13 a stream that hangs, or is too large, is destroyed', async () => {
   expect(streams.map(({ destroyed }) => destroyed)).toEqual([true, true])
   expect(await shop.orders()).toBe(0)
   await shop.idle()
+})
+
+test('H2 a handler may wait until it has filled a stream that it has already sent', async () => {
+  const { shop, url } = await withRoutes(
+    world,
+    (app, one) => {
+      const fill = async (request: FastifyRequest, stream: PassThrough): Promise<void> => {
+        await pipeline(Readable.from(['x'.repeat(40_000), 'y'.repeat(40_000)]), stream)
+        await one.order(txOf(request), 'A1')
+      }
+      app.post('/stream', ONCE, async (request, reply) => {
+        const stream = new PassThrough()
+        void reply.type('text/plain').send(stream)
+        await fill(request, stream)
+      })
+      app.post('/response', ONCE, async (request, reply) => {
+        const stream = new PassThrough()
+        void reply.send(new Response(Readable.toWeb(stream) as never, { status: 202 }))
+        await fill(request, stream)
+      })
+      app.post('/torn', ONCE, async (request, reply) => {
+        const stream = new PassThrough()
+        void reply.type('text/plain').send(stream)
+        await one.order(txOf(request), 'A1')
+        stream.write('x')
+        await sleep(20)
+        stream.destroy(new Error('torn'))
+      })
+    },
+    { timeoutMs: 3000, required: false },
+  )
+  const text = `${'x'.repeat(40_000)}${'y'.repeat(40_000)}`
+  for (const [path, status] of [
+    ['stream', 200],
+    ['response', 202],
+  ] as const) {
+    for (const [key, isReplayed] of [
+      ['k1', false],
+      ['k1', true],
+      ['', false],
+    ] as const) {
+      const answer = await send(`${url}/${path}`, { key })
+      expect([answer.status, answer.text === text, answer.isReplayed]).toEqual([status, true, isReplayed])
+    }
+  }
+  expect(await shop.orders()).toBe(4)
+  expect((await send(`${url}/torn`)).status).toBe(500)
+  expect([await shop.orders(), shop.errors]).toEqual([4, []])
 })
 
 test('H13 at the handlerTimeout of Fastify the handler is given up, and its transaction is rolled back at once', async () => {

@@ -78,6 +78,8 @@ function evidence(change: Partial<Evidence> = {}): Evidence {
     httpEffects: [],
     httpLost: [],
     httpResponses: [],
+    charges: [],
+    leasedResponses: [],
     httpStandstills: [],
     left: [],
     leaseChanges: [{ atMs: 0, shard: SHARD, owner: 'relay-1.1' }],

@@ -56,6 +56,8 @@ function result(more: Partial<RunResult> = {}): RunResult {
       httpReplays: 41,
       httpEffects: 2346,
       httpEffectsLostByFailover: 7,
+      httpCharges: 1234,
+      httpChargesEnded: 1199,
       relayDeaths: 0,
       maxStretch: 1,
     },

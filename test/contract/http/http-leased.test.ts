@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { connectedPortsOf } from '@txbox/core/internal'
 import { InvalidOptionError, type LeasedWork } from '@txbox/idempotency-key'
 import { onEachRoot, useRoot, useTarget } from '../../support/engines/target.ts'
 import {
@@ -169,6 +170,41 @@ onEachRoot(target, (kind) => {
         : `select timestampdiff(microsecond, '1970-01-01', max(expires_at)) / 1000 as ms from ${tableOf('dedup_leases')}`,
     )
     expect(refusal!.expiresAt.getTime()).toBeGreaterThanOrEqual(Number(row!['ms']))
+  })
+
+  test('H26 a mark that another transaction has locked is not waited for, and a claim with another result is not extended', async () => {
+    const subject = new IdempotencyUnderTest(target, root)
+    const failing = subject.handleLeased({}, () => Promise.reject(new Error('not now')))
+    await expect(failing).rejects.toThrow('not now')
+    const { key, expiresAt } = (await target.claims('@http')).find((one) => one.key.includes(subject.name))!
+    const other = await root.begin()
+    await target.exec(
+      other.tx,
+      `select consumer from ${tableOf('inbox')} where consumer = '@http' for update`,
+    )
+    const since = performance.now()
+    expect([409, 503]).toContain((await subject.handleLeased()).status)
+    expect(performance.now() - since).toBeLessThan(9000)
+    await other.rollback()
+
+    const ports = connectedPortsOf('test', root.database)
+    const extend = (result: string): Promise<boolean> =>
+      ports.transact(
+        (_, session) =>
+          ports.inbox.extend(
+            session,
+            { consumer: '@http', key, result, retentionMs: 10 ** 9 },
+            { lockTimeoutMs: 200 },
+          ),
+        {},
+      )
+    const expiryOf = async (): Promise<Date> =>
+      (await target.claims('@http')).find((one) => one.key === key)!.expiresAt
+    expect(await extend('{"s":201}')).toBe(false)
+    expect(await expiryOf()).toEqual(expiresAt)
+    expect(await extend('{"leased":true}')).toBe(true)
+    expect((await expiryOf()).getTime()).toBeGreaterThan(expiresAt.getTime())
+    expect((await subject.handleLeased()).status).toBe(201)
   })
 
   test('H18 H9 a request without a key runs without a lease, and nothing is stored', async () => {

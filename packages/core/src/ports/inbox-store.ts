@@ -116,6 +116,16 @@ export interface InboxStore {
    * @throws {TransactionAbortedError} when the claim does not exist anymore.
    */
   saveResult(session: Session, claim: Pick<Claim, 'consumer' | 'key'>, result: string): Promise<void>
+  /**
+   * Gives the claim of the key a new retention, which begins now, if the claim has this result.
+   *
+   * @returns false if the key has no claim with this result.
+   */
+  extend(
+    session: Session,
+    claim: Pick<Claim, 'consumer' | 'key' | 'retentionMs'> & { readonly result: string },
+    options: Required<Pick<ClaimOptions, 'lockTimeoutMs'>>,
+  ): Promise<boolean>
   /** Returns whether there is a live claim. Takes no lock. */
   find(session: Session, consumer: string, key: string): Promise<boolean>
   /** Returns the time of the database when it runs the statement. Needs no transaction, and does not check that one is open. */

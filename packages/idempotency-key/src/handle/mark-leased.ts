@@ -3,6 +3,10 @@ import { attemptsOnConflict } from '@txbox/core/internal'
 import { HTTP_CONSUMER } from './keyed-request.ts'
 
 const ATTEMPTS = 5
+/** How often a key is looked at whose mark another transaction removes meanwhile. */
+const LOOKS = 5
+/** The longest wait for a transaction that has locked the mark, in milliseconds. MySQL and MariaDB wait for a second. */
+const LOCK_TIMEOUT_MS = 200
 
 /** The result of a claim of the inbox whose request is handled under a lease: its response is not in the inbox. */
 export const LEASED_MARK = '{"leased":true}'
@@ -23,23 +27,24 @@ export async function markLeased(
   signal: AbortSignal,
 ): Promise<'marked' | 'in-flight' | 'refused'> {
   const { inbox } = ports
-  const claim: Claim = {
+  const claim = {
     consumer: HTTP_CONSUMER,
     key,
     correlationId: undefined,
     retentionMs,
     result: LEASED_MARK,
-  }
+  } satisfies Claim
   const mark = (): Promise<'marked' | 'in-flight' | 'refused'> =>
     ports.transact(
       async (_, session) => {
-        const found = await inbox.claim(session, claim, { inFlight: 'report' })
-        if (found.status !== 'duplicate') return found.status === 'won' ? 'marked' : 'in-flight'
-        if (found.result !== LEASED_MARK) return 'refused'
-        // The mark of an earlier request that has failed would end before the response of this one.
-        await inbox.remove(session, HTTP_CONSUMER, key)
-        await inbox.claim(session, claim)
-        return 'marked'
+        for (let look = 0; look < LOOKS; look++) {
+          const found = await inbox.claim(session, claim, { inFlight: 'report' })
+          if (found.status !== 'duplicate') return found.status === 'won' ? 'marked' : 'in-flight'
+          if (found.result !== LEASED_MARK) return 'refused'
+          // The mark of an earlier request that has failed would end before the response of this one.
+          if (await inbox.extend(session, claim, { lockTimeoutMs: LOCK_TIMEOUT_MS })) return 'marked'
+        }
+        return 'in-flight'
       },
       // A process that is frozen here must not keep the key for longer than the lease.
       { signal, idleLimitMs: leaseMs },

@@ -5,7 +5,7 @@ import type { HttpResponse } from '../response/http-response.ts'
 import type { Idempotency } from '../handle/idempotency.ts'
 import { leaseOption, type LeaseOptions } from '../handle/lease-option.ts'
 import type { RequestRunner } from '../handle/request-runner.ts'
-import { nodeRequest } from './node-request.ts'
+import { hasNoUnreadBody, nodeRequest } from './node-request.ts'
 import { runnerOf } from '../handle/runner-of.ts'
 
 /** A handler of Express that gets the transaction of its request. It ends the response, as any handler does. */
@@ -56,6 +56,8 @@ function routeHandler(
 ): RequestHandler {
   const handle = async (request: Request, response: Response): Promise<void> => {
     const taken = await nodeRequest(request, runner.settings)
+    // Asked before the handler reads.
+    const canRepeat = hasNoUnreadBody(request)
     const held = new HeldResponse(response)
     const work = async (tx: unknown, about: RequestContext): Promise<HttpResponse> => {
       // The response of a request without a key is not stored, and may have any length.
@@ -65,7 +67,7 @@ function routeHandler(
       return ended
     }
     try {
-      const { kind, response: answer } = await runner.answer(taken, work, { leaseMs })
+      const { kind, response: answer } = await runner.answer(taken, work, { leaseMs, canRepeat })
       held.send(kind === 'handled' ? undefined : answer)
     } catch (error) {
       held.giveUp()

@@ -4,7 +4,7 @@ import type { HttpResponse } from '../response/http-response.ts'
 import { AwaitedReply } from './awaited-reply.ts'
 import type { Bridge } from './bridge.ts'
 import { discard } from './collect-body.ts'
-import { collectSent, replaceHeaders, unwrapped } from './fastify-responses.ts'
+import { replaceHeaders, takeSent, unwrap } from './fastify-responses.ts'
 import { sentBody } from './fastify-request.ts'
 import { isStream } from './stream-like.ts'
 
@@ -68,17 +68,17 @@ export class Course {
   async commit(payload: unknown, maxBytes: number): Promise<unknown> {
     if (this.#isDecided) return payload
     this.#isSending = true
+    const sent = takeSent(this.#bridge, payload, maxBytes)
     // A handler may send its response, and go on with its work in the transaction.
     await Promise.race([this.#handler.promise, this.#bridge.answered])
     if (this.#late !== undefined) {
-      discard(payload)
+      sent.discard()
       await this.#bridge.answered
       this.#isDecided = true
       throw this.#late.error
     }
-    const given = unwrapped(this.#reply, payload)
-    const isStored = this.#bridge.handled?.key !== undefined
-    const body = isStored && isStream(given) ? await collectSent(this.#bridge, given, maxBytes) : given
+    unwrap(this.#reply, payload)
+    const body = await sent.taken()
     this.#bridge.respond({
       status: this.#reply.statusCode,
       headers: this.#reply.getHeaders() as Record<string, string>,

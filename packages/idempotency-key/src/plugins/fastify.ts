@@ -1,11 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
-import { pipeline, Transform, type Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { InvalidOptionError } from '@txbox/core'
 import { nameOf } from '@txbox/core/internal'
 import { openBridge } from './bridge.ts'
 import { ByteCollector } from './byte-collector.ts'
 import { Course } from './fastify-course.ts'
 import { hasBody } from './node-request.ts'
+import { recorded } from './recorded-stream.ts'
 import { requestOf, sentBody } from './fastify-request.ts'
 import { mediaType, type RequestContext } from '../request/http-request.ts'
 import type { Idempotency } from '../handle/idempotency.ts'
@@ -135,22 +136,6 @@ function handleOnce(
       return course === undefined ? run() : course.run(run)
     },
   })
-}
-
-/** A stream with the same bytes, which are also collected. */
-function recorded(payload: Readable, body: ByteCollector): Readable {
-  const copy = new Transform({
-    transform(chunk: Buffer, _, done) {
-      body.add(chunk)
-      done(null, chunk)
-    },
-  })
-  // A hook that decompresses counts the bytes that were received, by which Fastify compares the length.
-  Object.defineProperty(copy, 'receivedEncodedLength', {
-    get: () => Reflect.get(payload, 'receivedEncodedLength') as unknown,
-  })
-  // The parser gets an error of the request from the copy.
-  return pipeline(payload, copy, () => undefined)
 }
 
 function listOf<T>(hooks: T | readonly T[] | undefined): readonly T[] {

@@ -3,8 +3,8 @@ import { AwaitedReply } from './awaited-reply.ts'
 import type { Bridge, HeldHandler } from './bridge.ts'
 import { discard } from './collect-body.ts'
 import { sentBody } from './fastify-request.ts'
-import { collectSent, replaceHeaders, unwrapped } from './fastify-responses.ts'
-import { isStream } from './stream-like.ts'
+import { replaceHeaders, takeSent, unwrap } from './fastify-responses.ts'
+import { isResponse, isStream } from './stream-like.ts'
 
 /** Holds what NestJS sends over Fastify, until the bridge has its answer. */
 export function holdReply(reply: FastifyReply, bridge: Bridge, maxBytes: number): HeldHandler {
@@ -17,26 +17,25 @@ export function holdReply(reply: FastifyReply, bridge: Bridge, maxBytes: number)
   /** The payload that is being sent, in a list of its own. */
   let sending: readonly unknown[] | undefined
   const commit = async (current: readonly [unknown]): Promise<void> => {
-    const body = serialized(reply, current[0])
+    const sent = takeSent(bridge, serialized(reply, current[0]), maxBytes)
     // A handler may send its response by itself, and go on with its work in the transaction.
     await Promise.race([handler.promise, bridge.answered])
     if (sending !== current) {
-      discard(body)
+      sent.discard()
       return
     }
-    const isStored = bridge.handled?.key !== undefined
-    const sent = isStored && isStream(body) ? await collectSent(bridge, body, maxBytes) : body
+    const body = await sent.taken()
     bridge.respond({
       status: reply.statusCode,
       headers: reply.getHeaders() as Record<string, string>,
-      body: isStream(sent) ? '' : (sent as Uint8Array),
+      body: isStream(body) ? '' : (body as Uint8Array),
     })
     const answer = await bridge.answered
     if (answer === undefined) {
-      send(sentBody(sent))
+      send(sentBody(body))
       return
     }
-    discard(sent)
+    discard(body)
     replaceHeaders(reply, headers, answer)
     send(sentBody(answer.body))
   }
@@ -84,7 +83,8 @@ export function holdReply(reply: FastifyReply, bridge: Bridge, maxBytes: number)
 
 /** As Fastify does it: objects become JSON, and each kind of body has its media type. */
 function serialized(reply: FastifyReply, given: unknown): unknown {
-  const payload = unwrapped(reply, given)
+  unwrap(reply, given)
+  const payload = isResponse(given) ? given.body : given
   if (payload === undefined || payload === null || isStream(payload)) return payload
   const isBytes = payload instanceof Uint8Array
   const isText = typeof payload === 'string'

@@ -59,6 +59,11 @@ export function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
+/** Returns whether no handler can have taken the body as a stream, which a second call of the handler would find empty. */
+export function hasNoUnreadBody(request: IncomingMessage): boolean {
+  return request.readableDidRead || (request.httpVersionMajor < 2 && !hasBody(request))
+}
+
 function parsedOf(request: HttpRequest): unknown {
   if (!hasJsonBody(request)) return request.body
   try {

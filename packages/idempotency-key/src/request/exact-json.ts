@@ -14,7 +14,9 @@ export function parseExactly(text: string): { readonly value: unknown } | undefi
   } catch {
     return undefined
   }
-  return isExact(text) ? { value } : undefined
+  // Most clients send what `JSON.stringify` has made.
+  const isSame = !text.includes('\\u') && JSON.stringify(value) === text
+  return isSame || isExact(text) ? { value } : undefined
 }
 
 function isExact(text: string): boolean {

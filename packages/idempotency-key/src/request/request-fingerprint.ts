@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { InvalidMessageError } from '@txbox/core'
 import { canonicalJson } from '@txbox/core/internal'
 import { parseExactly } from './exact-json.ts'
@@ -9,6 +9,8 @@ export class IncomparableBodyError extends Error {}
 
 /** Stands for the parsed body of a request whose body was consumed, and is not known. */
 export const UNREAD: unique symbol = Symbol('unread')
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** The media type of forms, whose parsers keep the whole body. */
 const WHOLE_IN_A_PARSER = 'application/x-www-form-urlencoded'
@@ -22,15 +24,14 @@ const WHOLE_IN_A_PARSER = 'application/x-www-form-urlencoded'
  */
 export function requestFingerprint(request: HttpRequest): Buffer {
   const [kind, body] = comparedBody(request)
-  return createHash('sha256')
-    .update(JSON.stringify([request.method, request.path, kind]))
-    .update(body)
-    .digest()
+  const about = JSON.stringify([request.method, request.path, kind])
+  const hashed = typeof body === 'string' ? `${about}${body}` : Buffer.concat([Buffer.from(about), body])
+  return hash('sha256', hashed, 'buffer')
 }
 
 /** Returns the SHA-256 of what the option `fingerprint` has returned. */
 export function givenFingerprint(text: string): Buffer {
-  return createHash('sha256').update(`given:${text}`).digest()
+  return hash('sha256', `given:${text}`, 'buffer')
 }
 
 function comparedBody(request: HttpRequest): ['json' | 'bytes', Uint8Array | string] {
@@ -74,8 +75,7 @@ function isJson(value: unknown): boolean {
 
 function canonicalBytes(body: Uint8Array): string | undefined {
   try {
-    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body)
-    const parsed = parseExactly(text)
+    const parsed = parseExactly(UTF8.decode(body))
     return parsed === undefined ? undefined : canonicalJson(parsed.value)
   } catch {
     // The text is not UTF-8, or is nested too deeply: its bytes are compared.

@@ -84,6 +84,12 @@ update ${inbox} force index (primary)
 set result = ?
 where consumer = ? and \`key\` = ?`,
 
+    /** A matching row is always changed, so that the count is the same with and without FOUND_ROWS. */
+    extend: `
+update ${inbox} force index (primary)
+set processed_at = utc_timestamp(6), expires_at = utc_timestamp(6) + interval ? microsecond
+where consumer = ? and \`key\` = ? and cast(result as binary) = ?`,
+
     /** Deletes a claim that turned out to have been written outside of a transaction. */
     takeBack: `
 delete from ${inbox}

@@ -15,7 +15,7 @@ import { SAVING_RESULT, claimEachKeyOnce, claimGone } from '@txbox/sql/stores'
 import type { CheckedSnapshot } from '@txbox/sql/transactions'
 import { columns } from '../connection/columns.ts'
 import type { Tables } from '../connection/identifiers.ts'
-import { json } from '../connection/literals.ts'
+import { json, microseconds } from '../connection/literals.ts'
 import { rowsByPacket } from '../connection/rows-by-packet.ts'
 import { byEngine, type ByEngine } from '../connection/server.ts'
 import {
@@ -27,6 +27,7 @@ import {
 } from '../connection/session.ts'
 import { BatchClaims } from './batch-claims.ts'
 import { inboxStatements } from './inbox-statements.ts'
+import { boundLockWait, lockWaitOf } from './lock-wait.ts'
 import { SingleClaims, keyOf, withoutMark, type InboxSql } from './single-claims.ts'
 
 /** The inbox table of MySQL and MariaDB. {@link InboxStore} documents the methods. */
@@ -79,6 +80,19 @@ export class MysqlInboxStore implements InboxStore {
     const values = [result, ...keyOf(claim)]
     const { affected } = await execute(session, SAVING_RESULT, this.#sql(session).saveResult, values)
     if (affected === 0) throw claimGone()
+  }
+
+  async extend(
+    session: Session,
+    { consumer, key, result, retentionMs }: Claim & { readonly result: string },
+    options: ClaimOptions,
+  ): Promise<boolean> {
+    await assertInTransaction(session)
+    const values = [microseconds(retentionMs), ...keyOf({ consumer, key }), { utf8: result }]
+    const { affected } = await boundLockWait(session, lockWaitOf(session, options), ({ send }) =>
+      send(this.#sql(session).extend, values),
+    )
+    return affected > 0
   }
 
   async find(session: Session, consumer: string, key: string): Promise<boolean> {

@@ -32,22 +32,19 @@ values ($1, $2, $3, pg_catalog.clock_timestamp(), ${expiry}, $5, pg_catalog.deco
 on conflict (consumer, key) do nothing`,
 
     /**
-     * Like `claimWith`, but never waits for another transaction that has claimed the key with this statement: that
-     * transaction holds the lock of the key, and while it does, `free` is false.
+     * Like `claimWith`, but never waits for another transaction that has claimed the key with this statement: that transaction
+     * holds the lock of the key, and nothing is written. `turn` tells this from a key that has a claim. A statement that answers
+     * both needs a CTE, whose planning costs the server more than the insertion.
      */
     claimReported: `
-with turn as materialized (
-  select ${turnOf(schema, '$2::text')} as free
-), inserted as (
-  insert into ${inbox} (consumer, key, correlation_id, processed_at, expires_at, result, content_hash)
-  select $1::text, $2::text, $3::text, pg_catalog.clock_timestamp(), ${expiry}, $5::text, pg_catalog.decode($6, 'hex')
-  from turn
-  where turn.free
-  on conflict (consumer, key) do nothing
-  returning 1
-)
-select turn.free::text as free, (select pg_catalog.count(*) from inserted)::text as won
-from turn`,
+insert into ${inbox} (consumer, key, correlation_id, processed_at, expires_at, result, content_hash)
+select $1::text, $2::text, $3::text, pg_catalog.clock_timestamp(), ${expiry}, $5::text, pg_catalog.decode($6, 'hex')
+where ${turnOf(schema, '$2::text')}
+on conflict (consumer, key) do nothing`,
+
+    /** Locks the key as `claimReported` does, also for a transaction that has the lock already. */
+    turn: `
+select ${turnOf(schema, '$2::text')}::text as free`,
 
     /**
      * Limits how long statements wait for locks, until `unbind`, or until the transaction or savepoint is rolled back.
@@ -86,6 +83,11 @@ where consumer = $1 and key = $2 and expires_at <= pg_catalog.clock_timestamp()`
 update ${inbox}
 set result = $3
 where consumer = $1 and key = $2`,
+
+    extend: `
+update ${inbox}
+set processed_at = pg_catalog.clock_timestamp(), expires_at = ${expiry}
+where consumer = $1 and key = $2 and result = $3`,
 
     claimBatch: claimBatchStatement(schema, { extras: false, reported: false }),
 

@@ -48,31 +48,29 @@ export class PostgresInboxStore implements InboxStore {
   async #claim(session: Session, claim: Claim, { inFlight }: ClaimOptions): Promise<ClaimResult> {
     const key = [claim.consumer, claim.key]
     const plain = [...key, claim.correlationId ?? null, interval(claim.retentionMs)]
-    const extras = hasExtras(claim)
+    const isReported = inFlight === 'report'
+    const extras = isReported || hasExtras(claim)
     const values = extras ? [...plain, ...extrasOf(claim)] : plain
+    const insert = isReported ? this.#sql.claimReported : extras ? this.#sql.claimWith : this.#sql.claim
     for (let round = 0; round < CLAIM_ROUNDS; round++) {
-      let free = true
-      if (inFlight === 'report') {
-        const reported = [...plain, ...extrasOf(claim)]
-        const { rows } = await execute(session, CLAIMING, this.#sql.claimReported, reported)
-        if (columns.number(rows[0], 'won') > 0) return { status: 'won' }
-        free = columns.flag(rows[0], 'free')
-      } else if (
-        (await write(session, CLAIMING, extras ? this.#sql.claimWith : this.#sql.claim, values)) > 0
-      ) {
-        return { status: 'won' }
-      }
+      if ((await write(session, CLAIMING, insert, values)) > 0) return { status: 'won' }
 
       const { rows } = await execute(session, CLAIMING, this.#sql.read, key)
       const found = rows[0]
       if (found !== undefined && columns.flag(found, 'live')) return duplicateClaim(columns, found)
-      if (!free) return { status: 'in-flight' }
+      if (isReported && !(await this.#hasTurn(session, key))) return { status: 'in-flight' }
       const renew = extras ? this.#sql.renewWith : this.#sql.renew
       if (found !== undefined && (await write(session, CLAIMING, renew, values)) > 0) {
         return { status: 'won' }
       }
     }
     throw unsettledClaim(claim.consumer)
+  }
+
+  /** Returns whether this transaction has the lock of the key. */
+  async #hasTurn(session: Session, key: readonly string[]): Promise<boolean> {
+    const { rows } = await execute(session, CLAIMING, this.#sql.turn, key)
+    return columns.flag(rows[0], 'free')
   }
 
   claimBatch(
@@ -150,6 +148,16 @@ export class PostgresInboxStore implements InboxStore {
   ): Promise<void> {
     const values = [consumer, key, result]
     if ((await write(session, SAVING_RESULT, this.#sql.saveResult, values)) === 0) throw claimGone()
+  }
+
+  async extend(
+    session: Session,
+    { consumer, key, result, retentionMs }: Claim & { readonly result: string },
+    { lockTimeoutMs }: { readonly lockTimeoutMs: number },
+  ): Promise<boolean> {
+    const values = [consumer, key, result, interval(retentionMs)]
+    const extend = (): Promise<number> => write(session, CLAIMING, this.#sql.extend, values)
+    return (await this.#within(session, lockTimeoutMs, extend)) > 0
   }
 
   /** Runs statements with the setting `lock_timeout`. After an error, the setting is undone by the rollback. */

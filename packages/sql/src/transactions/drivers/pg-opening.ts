@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { TransactionConflictError } from '@txbox/core'
 import { propertyOf, reasonOf } from '@txbox/core/internal'
 import type { Opening } from '../root-adapter.ts'
-import { sendOn, type Wire } from './pg-flight.ts'
+import { sendOn, sendTogether, type Wire } from './pg-flight.ts'
 import { pgStatements } from './pg-statements.ts'
 
 /**
@@ -110,18 +110,18 @@ function send(
       resolve(results)
     }
     query.submit = (wire) => {
-      wire.stream.cork?.()
-      for (const statement of begin) sendOn(wire, statement)
-      if (!known.has(name)) {
-        // After a claim that failed, the server has the statement although the flight did not succeed. PgBouncer would
-        // close the connection when the name is prepared twice.
-        if (name !== '') wire.close({ type: 'S', name })
-        wire.parse({ name, text, types: [] })
-      }
-      wire.bind({ portal: '', statement: name, values: values.map(asText) })
-      wire.execute({ portal: '', rows: 0 })
-      wire.sync()
-      wire.stream.uncork?.()
+      sendTogether(wire, (flight) => {
+        for (const statement of begin) sendOn(flight, statement)
+        if (!known.has(name)) {
+          // After a claim that failed, the server has the statement although the flight did not succeed. PgBouncer would
+          // close the connection when the name is prepared twice.
+          if (name !== '') flight.close({ type: 'S', name })
+          flight.parse({ name, text, types: [] })
+        }
+        flight.bind({ portal: '', statement: name, values: values.map(asText) })
+        flight.execute({ portal: '', rows: 0 })
+        flight.sync()
+      })
       return null
     }
     client.query(query)
