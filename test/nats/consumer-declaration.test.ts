@@ -65,6 +65,13 @@ test('a new consumer begins with what the stream holds, or with what comes', asy
   }
 })
 
+test('several processes may declare a consumer at once', async () => {
+  const stream = await nats.stream()
+  await nats.send(`${stream}.a`, ['a', 'b', 'c'])
+  const opened = await Promise.all(Array.from({ length: 5 }, () => open({ stream, declare: {} })))
+  expect((await receiveIds(opened[0]!, 3)).toSorted()).toEqual(['a', 'b', 'c'])
+})
+
 test('several subjects need NATS 2.10, and older servers are refused', async () => {
   const stream = await nats.stream()
   const opening = open({ stream, declare: { filterSubjects: [`${stream}.a`, `${stream}.b`] } })

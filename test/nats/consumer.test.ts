@@ -6,6 +6,7 @@ import { natsSource, type NatsSourceOptions } from '@txbox/nats'
 import { useOutboxTarget } from '../support/engines/outbox-target.ts'
 import { mainKind, useRoot, useTarget } from '../support/engines/target.ts'
 import { listen, type ConsumerUnderTest } from '../support/subjects/consumer-under-test.ts'
+import { outboxMessage, signal } from '../support/subjects/publishing.ts'
 import { until } from '../support/worlds/until.ts'
 import { idsOf, urlAt, useNats } from './nats-under-test.ts'
 
@@ -60,6 +61,7 @@ test('C1 C6 C24 the connection breaks again and again: each message has one effe
     inbox: createInbox({ database: root.database, consumer: name }),
     deadLetters: nats.publisher(),
     deadLetterTopic: 'dead',
+    concurrency: 4,
     logger: false,
     retry: { attempts: 1000, delayMs: () => 1 },
     handler: async (tx, { payload }) => {
@@ -151,11 +153,38 @@ test('C10 C11 what fails for good, and what fails too often, becomes a dead lett
   expect(attempts).toEqual({ never: [1], often: [1, 2, 3], good: [1] })
   const letters = await take()
   expect(idsOf(letters).toSorted()).toEqual(['broken', 'never', 'often'])
-  const never = letters.find((letter) => letter.headers?.get('Nats-Msg-Id') === 'never')
+  const never = letters.find((letter) => letter.headers?.get('txbox-id') === 'never')
   expect(never?.string()).toBe('{"n":1}')
   expect(never?.headers?.get('txbox-key')).toBe('key')
   expect(never?.headers?.get('txbox-error')).toContain('never')
   expect(never?.headers?.get('txbox-source')).toBe(`nats ${stream}/billing`)
+})
+
+test('C10 a dead letter is stored also if the stream of its message takes it, within the window of duplicates', async () => {
+  const stream = await nats.stream()
+  const take = await nats.log(stream)
+  const publisher = nats.publisher()
+  const message = outboxMessage({ topic: `${stream}.orders`, payload: Buffer.from('{"n":1}') })
+  await publisher.publish([message], { signal: signal() })
+  const consumer = createConsumer({
+    source: sourceOf(stream, { declare: { filterSubjects: [`${stream}.orders`] } }),
+    name: 'billing',
+    deadLetters: publisher,
+    deadLetterTopic: `${stream}.dead`,
+    logger: false,
+    handler: () => {
+      throw new PermanentError('never')
+    },
+  })
+  onTestFinished(() => consumer.stop())
+  await consumer.start()
+  await until(
+    async () => (await unsettledOf(stream)) === 0,
+    () => 'it has ended',
+  )
+  const stored = await take()
+  expect(stored.map(({ subject }) => subject)).toEqual([`${stream}.orders`, `${stream}.dead`])
+  expect(idsOf(stored)).toEqual([message.id, message.id])
 })
 
 test('C11 C22 retries that wait in JetStream for want of room keep their counts', async () => {

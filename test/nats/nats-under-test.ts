@@ -128,7 +128,7 @@ export function urlAt({ host, port }: { host: string; port: number }): string {
 }
 
 export function idOf({ headers: fields }: JsMsg): string {
-  return fields?.last('Nats-Msg-Id') ?? ''
+  return fields?.last('txbox-id') || fields?.last('Nats-Msg-Id') || ''
 }
 
 export function idsOf(messages: readonly JsMsg[]): string[] {

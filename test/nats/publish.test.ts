@@ -29,7 +29,8 @@ test('a message has the fields and headers of its message, and arrives as it was
       ['content-type', ["the message's own", 'text/plain']],
       ['constructor', ['a']],
       ['10', ['ten']],
-      ['Nats-Msg-Id', [message.id]],
+      ['txbox-id', [message.id]],
+      ['Nats-Msg-Id', [`${message.id} ${stream}.é.日本`]],
       ['txbox-type', ['order.paid']],
       ['txbox-key', ['Straße/4 ✓']],
       ['txbox-correlation-id', ['c-1']],
@@ -72,6 +73,18 @@ test('a resend within the window of the stream is accepted, and is no second cop
   await new Promise((resolve) => setTimeout(resolve, 300))
   expect(summary(await publish(publisher, [message]))).toEqual(['accepted'])
   expect((await take()).length).toBe(1)
+})
+
+test('messages of one id on different subjects of a stream are both stored', async () => {
+  const stream = await nats.stream()
+  const take = await nats.log(stream)
+  const messages = ['a', 'b', 'a'].map((subject) =>
+    outboxMessage({ topic: `${stream}.${subject}`, id: 'same' }),
+  )
+  expect(new Set(summary(await publish(nats.publisher(), messages)))).toEqual(new Set(['accepted']))
+  const stored = await take()
+  expect(stored.map(({ subject }) => subject).toSorted()).toEqual([`${stream}.a`, `${stream}.b`])
+  expect(new Set(idsOf(stored))).toEqual(new Set(['same']))
 })
 
 test('a stream that goes away is an outage of its own, and works again when it is back', async () => {
@@ -227,13 +240,13 @@ test('a message above maxMessageBytes is rejected for good', async () => {
   const stream = await nats.stream()
   const publisher = nats.publisher({ maxMessageBytes: 500 })
   const results = await publish(publisher, [
-    outboxMessage({ topic: `${stream}.a`, payload: new Uint8Array(300) }),
+    outboxMessage({ topic: `${stream}.a`, payload: new Uint8Array(200) }),
     outboxMessage({ topic: `${stream}.a`, payload: new Uint8Array(400) }),
     outboxMessage({ topic: `${stream}.a`, headers: { large: 'x'.repeat(500) }, payload: new Uint8Array(1) }),
   ])
   expect(summary(results)).toEqual(['accepted', 'rejected for good', 'rejected for good'])
   expect(reason(results[1])).toMatch(
-    /payload has 400 bytes; its 133 bytes of headers leave 367 of the 500 bytes/,
+    /payload has 400 bytes; its \d+ bytes of headers leave \d+ of the 500 bytes/,
   )
 })
 

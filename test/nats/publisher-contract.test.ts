@@ -6,16 +6,23 @@ import { idOf, urlAt, useNats } from './nats-under-test.ts'
 
 const nats = useNats()
 
+const MAX_PAYLOAD = 1_048_576
+
 /** The size of the headers of a message that has an id, a content type and a time, as in the contract's case about sizes. */
-const HEADERS_BYTES = [
-  'NATS/1.0\r\n\r\n',
-  'Nats-Msg-Id: 01234567-0123-0123-0123-0123456789ab\r\n',
-  'content-type: application/json\r\n',
-  'txbox-time: 2026-03-04T05:06:07.890Z\r\n',
-].join('').length
-const LARGEST_BYTES = 1_048_576 - HEADERS_BYTES
+function headersBytes(subject: string): number {
+  const id = '01234567-0123-0123-0123-0123456789ab'
+  return [
+    'NATS/1.0\r\n\r\n',
+    `txbox-id: ${id}\r\n`,
+    `Nats-Msg-Id: ${id} ${subject}\r\n`,
+    'content-type: application/json\r\n',
+    'txbox-time: 2026-03-04T05:06:07.890Z\r\n',
+  ].join('').length
+}
+
 const FIELDS = new Set([
   'Nats-Msg-Id',
+  'txbox-id',
   'txbox-type',
   'txbox-key',
   'txbox-correlation-id',
@@ -97,7 +104,7 @@ const cases = publisherContract(
         },
         freeze: () => network.freeze(),
       },
-      largestBytes: LARGEST_BYTES,
+      largestBytes: MAX_PAYLOAD - headersBytes(`${stream}.good`),
       poison: {
         'a subject with a wildcard': { topic: `${stream}.*` },
         'a subject with all below it': { topic: `${stream}.>` },

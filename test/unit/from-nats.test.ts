@@ -42,6 +42,14 @@ test('no header that a server obeys is left, so that the headers can be publishe
   expect(read.headers).toEqual({ a: 'b' })
 })
 
+test('the id is that of txbox, or else the id by which JetStream recognizes copies', () => {
+  expect(fromNats(message({ 'Nats-Msg-Id': ['7 orders.paid'], 'txbox-id': ['7'] }))).toMatchObject({
+    id: '7',
+    headers: {},
+  })
+  expect(fromNats(message({ 'Nats-Msg-Id': ['7'], 'txbox-id': [''] })).id).toBe('7')
+})
+
 test('the time is that of the sender, or when JetStream stored the message', () => {
   const time = new Date('2026-01-01T00:00:00Z')
   expect(fromNats(message(ID, '1', { time })).time).toEqual(time)

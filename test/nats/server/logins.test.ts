@@ -12,12 +12,13 @@ import {
   summary,
 } from '../../support/subjects/publishing.ts'
 import { idsOf } from '../nats-under-test.ts'
-import { useNatsProgram } from './nats-program.ts'
+import { useNatsProgram, withJetstream } from './nats-program.ts'
 
 const PASSWORD = 'pass-word/@:1'
 
 const server = useNatsProgram(
-  () => `
+  (folder) => `
+${withJetstream(folder)}
 authorization {
   users: [
     { user: admin, password: "${PASSWORD}" }

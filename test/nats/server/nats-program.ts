@@ -18,8 +18,8 @@ export class NatsProgram {
   #port = 0
   #process: KeptProcess | undefined
 
-  /** @param settings further lines of the server's configuration. */
-  constructor(settings: (folder: string) => string = () => '') {
+  /** @param settings lines of the server's configuration. */
+  constructor(settings: (folder: string) => string = withJetstream) {
     this.#settings = settings(this.folder)
     this.nats = new NatsUnderTest(() => this.url)
   }
@@ -35,11 +35,7 @@ export class NatsProgram {
   async start(): Promise<void> {
     if (this.#port === 0) this.#port = await freePort()
     const config = path.join(this.folder, 'server.conf')
-    const store = path.join(this.folder, 'data')
-    writeFileSync(
-      config,
-      `listen: "127.0.0.1:${this.#port}"\njetstream { store_dir: "${store}" }\n${this.#settings}\n`,
-    )
+    writeFileSync(config, `listen: "127.0.0.1:${this.#port}"\n${this.#settings}\n`)
     this.#process = await KeptProcess.start({
       command: [this.#program, '-c', config],
       folder: this.folder,
@@ -67,7 +63,7 @@ export class NatsProgram {
   }
 
   async close(): Promise<void> {
-    await this.nats.connection?.close()
+    await this.nats.close()
     await this.kill()
     await rm(this.folder, { recursive: true, force: true })
   }
@@ -82,6 +78,11 @@ export class NatsProgram {
       socket.once('error', () => resolve(false))
     })
   }
+}
+
+/** The configuration of a server with JetStream, which stores in this folder. */
+export function withJetstream(folder: string, limits = ''): string {
+  return `jetstream { store_dir: "${folder}/data"\n${limits}\n}`
 }
 
 /** A server for the tests of a file, and a connection to it with this login. */

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
 import { failure, outboxMessage, publish, summary } from '../../support/subjects/publishing.ts'
-import { useNatsProgram } from './nats-program.ts'
+import { useNatsProgram, withJetstream } from './nats-program.ts'
 
 // Self-signed, for 127.0.0.1 and localhost, until 2126; only for this test.
 const cert = `-----BEGIN CERTIFICATE-----
@@ -28,7 +28,7 @@ const server = useNatsProgram(
   (folder) => {
     writeFileSync(path.join(folder, 'cert.pem'), cert)
     writeFileSync(path.join(folder, 'key.pem'), key)
-    return `tls { cert_file: "${folder}/cert.pem", key_file: "${folder}/key.pem" }`
+    return `${withJetstream(folder)}\ntls { cert_file: "${folder}/cert.pem", key_file: "${folder}/key.pem" }`
   },
   { tls: { ca: cert } },
 )

@@ -1,11 +1,12 @@
-/** JetStream drops a message with an id that the stream has taken a short time before. */
-export const ID_HEADER = 'Nats-Msg-Id'
+/** JetStream drops a message with a value of this header that the stream has taken a short time before, whatever its subject is. */
+export const DEDUPLICATION_HEADER = 'Nats-Msg-Id'
 
 /** JetStream refuses a message whose subject belongs to another stream than this header names. */
 export const STREAM_HEADER = 'Nats-Expected-Stream'
 
 /** The headers that carry fields of a message, as in every package of txbox. */
 export const WIRE_HEADERS = {
+  id: 'txbox-id',
   type: 'txbox-type',
   key: 'txbox-key',
   correlationId: 'txbox-correlation-id',

@@ -19,12 +19,12 @@ import { PublishConnection } from './publish-connection.ts'
  * server's defaults, the message is then in the memory of the operating system, and reaches the disk within 2 minutes.
  *
  * The message: subject = the message's topic; data = the payload, byte for byte; the message's headers, and behind them its id, type, key,
- * correlation id, content type, content encoding and time of creation as the headers `Nats-Msg-Id`, `txbox-type`, `txbox-key`,
+ * correlation id, content type, content encoding and time of creation as the headers `txbox-id`, `txbox-type`, `txbox-key`,
  * `txbox-correlation-id`, `content-type`, `content-encoding` and `txbox-time` (RFC 3339 with milliseconds). If the message has a header
- * of one of these names, the header has two values, and the last one is the field.
+ * of one of these names, the header has two values, and the last one is the field. `Nats-Msg-Id` is the id and the subject.
  *
- * - JetStream drops a message whose id the stream has taken within its `duplicate_window`, 2 minutes by default: such a resend is
- *   accepted and is no second copy.
+ * - JetStream drops a message whose id and subject the stream has taken within its `duplicate_window`, 2 minutes by default: such a resend
+ *   is accepted and is no second copy.
  * - A message that NATS can never take unchanged is rejected permanently, before it is sent: one above `maxMessageBytes` or the server's
  *   `max_payload`, a subject with a wildcard, an empty part or a blank, or one that servers obey (`$JS…`), a header that begins with `Nats-`,
  *   a value with a line break or white space around it, a lone surrogate. So is a message that is too large for its stream.

@@ -1,7 +1,12 @@
 import { PermanentError, type OutboxMessage } from '@txbox/core'
 import { nameOf, oneLine } from '@txbox/core/internal'
 import { MsgHdrsImpl, type MsgHdrs } from '@nats-io/transport-node'
-import { ID_HEADER, STREAM_HEADER, WIRE_HEADERS, isServerHeader } from '../connection/wire-headers.ts'
+import {
+  DEDUPLICATION_HEADER,
+  STREAM_HEADER,
+  WIRE_HEADERS,
+  isServerHeader,
+} from '../connection/wire-headers.ts'
 
 /** The client sends a subject in one line with its reply subject; a server closes the connection for a line above 4096 bytes. */
 const SUBJECT_BYTES = 2000
@@ -49,6 +54,8 @@ export function outgoingMessage(
   const headers = new HeaderValues(id)
   headers.addAll(message.headers)
   for (const [field, name, value] of fieldsOf(message)) headers.addField(field, name, value)
+  // A dead letter has the id of its message, and one stream may take both: only a copy on the same subject is a resend.
+  headers.addField('id', DEDUPLICATION_HEADER, `${id} ${subject}`)
   if (stream !== undefined) headers.addField('stream', STREAM_HEADER, stream)
   const { bytes } = headers
   if (bytes > HEADERS_BYTES) {
@@ -74,7 +81,7 @@ function fieldsOf(
   const { id, type, key, correlationId, contentType, contentEncoding, createdAt } = message
   if (Number.isNaN(createdAt.getTime())) throw refusal(id, 'its time of creation is no valid date')
   return [
-    ['id', ID_HEADER, id],
+    ['id', WIRE_HEADERS.id, id],
     ['type', WIRE_HEADERS.type, type],
     ['key', WIRE_HEADERS.key, key],
     ['correlation id', WIRE_HEADERS.correlationId, correlationId],

@@ -1,6 +1,6 @@
 import { InvalidMessageError, type InboxMessage, type MessageIdentity } from '@txbox/core'
 import { decodePayload, nameOf, oneLine, payloadForm } from '@txbox/core/internal'
-import { ID_HEADER, WIRE_HEADERS, isServerHeader } from '../connection/wire-headers.ts'
+import { DEDUPLICATION_HEADER, WIRE_HEADERS, isServerHeader } from '../connection/wire-headers.ts'
 
 /** A message of a NATS client, such as the `JsMsg` of `@nats-io/jetstream`. */
 export interface NatsMessage {
@@ -28,14 +28,14 @@ const FIELDS: ReadonlySet<string> = new Set(Object.values(WIRE_HEADERS))
 /**
  * Converts a message of NATS to a message for the inbox.
  *
- * - `id`, `type`, `correlationId` from the headers `Nats-Msg-Id`, `txbox-type` and `txbox-correlation-id`; `time` from `txbox-time`, or
- *   else when JetStream stored the message.
+ * - `id`, `type`, `correlationId` from the headers `txbox-id` (or else `Nats-Msg-Id`), `txbox-type` and `txbox-correlation-id`; `time` from
+ *   `txbox-time`, or else when JetStream stored the message.
  * - `headers`: the others. Of several values of a name, the last one counts. Headers that begin with `Nats-` are left out, because a server
  *   would obey them if the message were published again.
  * - `payload`: parsed, when the header `content-type` is JSON or missing; text, when it is `text/…`, in the charset that it names or else
  *   UTF-8; otherwise the bytes, as a `Uint8Array` on the message's memory. `P` is not checked.
  *
- * @throws {InvalidMessageError} without a header `Nats-Msg-Id`, for data that is not what its content type says, and for JSON or text that is
+ * @throws {InvalidMessageError} without a header `txbox-id` or `Nats-Msg-Id`, for data that is not what its content type says, and for JSON or text that is
  *   compressed. The same message would fail again.
  */
 export function fromNats<P = unknown>(message: NatsMessage): InboxMessage<P> {
@@ -49,7 +49,7 @@ export function fromNats<P = unknown>(message: NatsMessage): InboxMessage<P> {
   const { id } = read.identity
   if (id === undefined) {
     throw new InvalidMessageError(
-      `The message has no id: its header '${ID_HEADER}' must be non-empty text. Make the producer set the header to the same value in ` +
+      `The message has no id: its header '${WIRE_HEADERS.id}' or '${DEDUPLICATION_HEADER}' must be non-empty text. Make the producer set the header to the same value in ` +
         'every resend, or pass on a message with an id that you derive from the content.',
     )
   }
@@ -78,11 +78,11 @@ function payloadOf(id: string, data: Uint8Array, read: ReadHeaders): unknown {
 export function readHeaders({ headers: given = [], time: storedAt }: NatsMessage): ReadHeaders {
   const fields = new Map<string, string>()
   const headers: [string, string][] = []
-  let id = ''
+  let deduplicationId = ''
   for (const [name, values] of given) {
     const last = values.at(-1)
     if (last === undefined) continue
-    if (name === ID_HEADER) id = last
+    if (name === DEDUPLICATION_HEADER) deduplicationId = last
     if (isServerHeader(name)) continue
     if (!FIELDS.has(name)) headers.push([name, last])
     else {
@@ -92,13 +92,14 @@ export function readHeaders({ headers: given = [], time: storedAt }: NatsMessage
       if (own !== undefined) headers.push([name, own])
     }
   }
+  const id = [fields.get(WIRE_HEADERS.id), deduplicationId].find((each) => each !== undefined && each !== '')
   const type = fields.get(WIRE_HEADERS.type)
   const correlationId = fields.get(WIRE_HEADERS.correlationId)
   const time = sentTimeOf(fields.get(WIRE_HEADERS.time)) ?? (isDate(storedAt) ? storedAt : undefined)
   return {
     identity: {
       headers: Object.fromEntries(headers),
-      ...(id === '' ? {} : { id }),
+      ...(id === undefined ? {} : { id }),
       ...(type === undefined ? {} : { type }),
       ...(correlationId === undefined ? {} : { correlationId }),
       ...(time === undefined ? {} : { time }),

@@ -42,11 +42,11 @@ export interface NatsSourceOptions extends NatsConnectionOptions {
   /** Creates the consumer if it does not exist. A consumer that exists must have these settings. @default the consumer must exist */
   declare?: NatsConsumerDeclaration | undefined
   /**
-   * Returns the id of a message, for producers that set no `Nats-Msg-Id`. `undefined`: the message has no id. Then the key of the message
+   * Returns the id of a message, for producers that set neither `txbox-id` nor `Nats-Msg-Id`. `undefined`: the message has no id. Then the key of the message
    * stands in, as the option `key` of the inbox (without an inbox, of the consumer) extracts it; if there is no such key, the message
    * becomes a dead letter. An error that the function throws makes the message a dead letter.
    *
-   * @default the header `Nats-Msg-Id`
+   * @default the header `txbox-id`, or else `Nats-Msg-Id`
    */
   id?: ((message: NatsSourceMessage) => string | undefined) | undefined
   /**
