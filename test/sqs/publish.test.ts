@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import type { Message } from '@aws-sdk/client-sqs'
 import { expect, test } from 'vitest'
 import { fromSqs, sqsPublisher } from '@txbox/sqs'
-import { answeringServer } from './answering-server.ts'
 import { REGION, attributeOf, endpointAt, useSqs } from './sqs-under-test.ts'
 import { messageTo, published } from './published.ts'
 
@@ -183,21 +182,4 @@ test('check connects and logs in, and publishes nothing', async () => {
     retryable: true,
   })
   await away.close?.()
-})
-
-test('a client that the publisher makes sends nothing to the host that a topic names', async () => {
-  const asked: string[] = []
-  const foreign = await answeringServer((operation) => {
-    asked.push(operation)
-    return { status: 500, body: '' }
-  })
-  const queue = await sqs.current.queue()
-  const publisher = sqs.current.publisher({
-    client: undefined,
-    endpoint: sqs.current.endpoint,
-    region: REGION,
-  })
-  const { pathname } = new URL(sqs.current.url(queue))
-  await published(publisher, [messageTo(`${foreign}${pathname}`)]).catch(() => undefined)
-  expect(asked).toEqual([])
 })

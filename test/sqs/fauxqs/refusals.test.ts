@@ -1,8 +1,17 @@
 import { createHash } from 'node:crypto'
 import { SNSClient } from '@aws-sdk/client-sns'
 import { SQSClient } from '@aws-sdk/client-sqs'
-import { expect, onTestFinished, test } from 'vitest'
-import { isTxboxError, sqsPublisher, type PublishResult, type SqsPublisherOptions } from '@txbox/sqs'
+import { setTimeout as pause } from 'node:timers/promises'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { createConsumer } from '@txbox/consumer'
+import {
+  isTxboxError,
+  sqsPublisher,
+  sqsSource,
+  type PublishResult,
+  type SqsPublisherOptions,
+} from '@txbox/sqs'
+import { until } from '../../support/worlds/until.ts'
 import { answeringServer, snsError, sqsError, type Answer } from '../answering-server.ts'
 import { messageTo, published } from '../published.ts'
 import { clientSettings } from '../sqs-under-test.ts'
@@ -170,4 +179,69 @@ test('a message that makes SQS refuse its whole request is found, and the others
   )
   expect(results[3]).toMatchObject(FINAL)
   expect(sizes).toEqual([10, ...Array.from({ length: 10 }, () => 1)])
+})
+
+test('a client that the publisher makes sends nothing to the host that a topic names', async () => {
+  const asked: string[] = []
+  const foreign = await answeringServer((operation) => {
+    asked.push(operation)
+    return { status: 500, body: '' }
+  })
+  vi.stubEnv('AWS_ACCESS_KEY_ID', 'test')
+  vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'test')
+  onTestFinished(() => void vi.unstubAllEnvs())
+  // The host of SQS in this region has no address.
+  const publisher = sqsPublisher({ region: 'nowhere-1', confirmTimeoutMs: 5000 })
+  onTestFinished(() => publisher.close?.())
+  const publishing = published(publisher, [messageTo(`${foreign}/123456789012/orders`)])
+  await expect(publishing).rejects.toMatchObject({ code: 'TXBOX_BROKER_UNAVAILABLE' })
+  expect(asked).toEqual([])
+})
+
+test('check takes a user who may not list queues, and throws for credentials that have expired', async () => {
+  const signal = new AbortController().signal
+  const limited = await publisherOn((operation) =>
+    operation === 'ListTopics'
+      ? snsError(403, 'AuthorizationError', 'User is not authorized.')
+      : sqsError(403, 'AccessDenied', 'User is not authorized.'),
+  )
+  await limited.check!({ signal })
+  const expired = await publisherOn(() => sqsError(403, 'ExpiredToken', 'The security token has expired'))
+  await expect(expired.check!({ signal })).rejects.toMatchObject({
+    code: 'TXBOX_BROKER_UNAVAILABLE',
+    message: expect.stringContaining('ExpiredToken'),
+  })
+})
+
+test('C24 a source reports why SQS is away, and receives again when it is back', async () => {
+  let answer: Answer = { status: 502, body: '<html>Bad Gateway</html>' }
+  const endpoint = await answeringServer((operation) => {
+    if (answer.status !== 200) return answer
+    return { status: 200, body: operation === 'GetQueueUrl' ? JSON.stringify({ QueueUrl: QUEUE }) : '{}' }
+  })
+  const client = new SQSClient(clientSettings(endpoint))
+  const failures: string[] = []
+  const consumer = createConsumer({
+    source: sqsSource({ client, queue: 'orders', waitMs: 1000 }),
+    name: 'billing',
+    deadLetters: await publisherOn(() => answer),
+    handler: async () => undefined,
+    logger: false,
+  })
+  onTestFinished(async () => {
+    await consumer.stop()
+    client.destroy()
+  })
+  consumer.on('unavailable', ({ error }) => failures.push(String(error)))
+  await consumer.start()
+  expect(failures[0]).toContain('it answered with the HTTP status 502, but not as SQS or SNS does')
+  answer = sqsError(403, 'ExpiredToken', 'The security token has expired')
+  await until(
+    async () => failures.some((each) => each.includes('ExpiredToken')),
+    () => `expired credentials are reported: ${failures.join()}`,
+  )
+  const before = failures.length
+  answer = { status: 200, body: '{}' }
+  await pause(1500)
+  expect(failures.length).toBeLessThanOrEqual(before + 1)
 })

@@ -9,40 +9,43 @@ const fifo = inject('queues') === 'fifo'
 const LEASE_MS = 2000
 
 const traits = {
-  ...{ delays: true, countsDeliveries: true, keepsRejected: true, ordersKeys: fifo },
+  ...{ delays: true, countsDeliveries: !fifo, keepsRejected: true, ordersKeys: fifo },
   ...{ settlesInTransaction: false, leaseMs: LEASE_MS },
 }
-const cases = sourceContract({ traits, offers: ['network', 'outage', 'lease'], inOrder: false }, async () => {
-  const queue = await sqs.current.queue({ fifo })
-  const deadLetterQueue = await sqs.current.queue({ fifo })
-  const network = await sqs.current.network()
-  const client = new SQSClient({ ...clientSettings(endpointAt(network)), maxAttempts: 3 })
-  onTestFinished(() => client.destroy())
-  const rejected: string[] = []
-  return {
-    source: sqsSource({ queue, deadLetterQueue, client, visibilityTimeoutMs: LEASE_MS }),
-    send: (ids, { key } = {}) =>
-      sqs.current.send(
-        queue,
-        ids.map((id) => ({
-          MessageBody: '{}',
-          MessageAttributes: {
-            'txbox-id': { DataType: 'String', StringValue: id },
-            ...(key !== undefined && { 'txbox-key': { DataType: 'String', StringValue: key } }),
-          },
-          ...(fifo && { MessageGroupId: key ?? id, MessageDeduplicationId: id }),
-        })),
-      ),
-    network,
-    left: async () => {
-      const { ready, out } = await sqs.current.counts(queue)
-      return ready + out
-    },
-    rejected: async () => {
-      const taken = await sqs.current.take(deadLetterQueue)
-      rejected.push(...taken.map((message) => attributeOf(message, 'txbox-id') ?? ''))
-      return rejected
-    },
-  }
-})
+const cases = sourceContract(
+  { traits, offers: ['network', 'outage', 'lease'], inOrder: false, marksRedelivered: !fifo },
+  async () => {
+    const queue = await sqs.current.queue({ fifo })
+    const deadLetterQueue = await sqs.current.queue({ fifo })
+    const network = await sqs.current.network()
+    const client = new SQSClient({ ...clientSettings(endpointAt(network)), maxAttempts: 3 })
+    onTestFinished(() => client.destroy())
+    const rejected: string[] = []
+    return {
+      source: sqsSource({ queue, deadLetterQueue, client, visibilityTimeoutMs: LEASE_MS }),
+      send: (ids, { key } = {}) =>
+        sqs.current.send(
+          queue,
+          ids.map((id) => ({
+            MessageBody: '{}',
+            MessageAttributes: {
+              'txbox-id': { DataType: 'String', StringValue: id },
+              ...(key !== undefined && { 'txbox-key': { DataType: 'String', StringValue: key } }),
+            },
+            ...(fifo && { MessageGroupId: key ?? id, MessageDeduplicationId: id }),
+          })),
+        ),
+      network,
+      left: async () => {
+        const { ready, out } = await sqs.current.counts(queue)
+        return ready + out
+      },
+      rejected: async () => {
+        const taken = await sqs.current.take(deadLetterQueue)
+        rejected.push(...taken.map((message) => attributeOf(message, 'txbox-id') ?? ''))
+        return rejected
+      },
+    }
+  },
+)
 test.for(cases.map((each) => [each.name, each.run] as const))('%s', ([, run]) => run())

@@ -1,8 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { createConsumer } from '@txbox/consumer'
 import type { Delivery, OpenSource } from '@txbox/core'
 import { sqsSource, type SqsSourceOptions } from '@txbox/sqs'
 import { until } from '../../support/worlds/until.ts'
-import { useSqs } from '../sqs-under-test.ts'
+import { attributeOf, useSqs } from '../sqs-under-test.ts'
 
 // fauxqs hands out one message of a group at a time, which SQS and ElasticMQ do not.
 const sqs = useSqs()
@@ -63,4 +64,36 @@ test('C22 when a delivery of a message group is lost, the later ones are lost, t
     }
   }
   expect(again).toEqual(['a1', 'a2', 'a3'])
+})
+
+test('C10 messages behind one that fails in its group are handled, however often they were received along with it', async () => {
+  const [queue, deadLetterQueue] = [
+    await sqs.current.queue({ fifo: true }),
+    await sqs.current.queue({ fifo: true }),
+  ]
+  await sqs.current.send(
+    queue,
+    ['a1', 'a2', 'a3'].map((id) => entry(id, 'a')),
+  )
+  const attempts: string[] = []
+  const consumer = createConsumer({
+    source: sqsSource({ client: sqs.current.client, queue, deadLetterQueue, waitMs: 1000 }),
+    name: 'billing',
+    retry: { attempts: 4, delayMs: () => 0 },
+    handler: async ({ id }) => {
+      attempts.push(id)
+      if (id === 'a1') throw new Error('never')
+    },
+    logger: false,
+  })
+  onTestFinished(() => consumer.stop())
+  await consumer.start()
+  await until(
+    async () => attempts.includes('a3'),
+    () => `all were handled: ${attempts.join()}`,
+  )
+  await consumer.stop()
+  expect(attempts).toEqual(['a1', 'a1', 'a1', 'a1', 'a2', 'a3'])
+  const dead = await sqs.current.take(deadLetterQueue)
+  expect(dead.map((message) => attributeOf(message, 'txbox-id'))).toEqual(['a1'])
 })

@@ -43,7 +43,7 @@ export class SqsDelivery<P> implements Delivery<P> {
     this.message = message
     if (undecodable !== undefined) this.undecodable = undecodable
     this.key = key
-    this.deliveries = Math.max(1, Number(raw.Attributes?.['ApproximateReceiveCount'] ?? 1) || 1)
+    this.deliveries = owner.queue.queue.isFifo ? 1 : receivesOf(raw)
     this.#raw = raw
     this.#fields = fields
     this.#id = message.id
@@ -165,4 +165,9 @@ export class SqsDelivery<P> implements Delivery<P> {
     }
     this.#owner.ended(this)
   }
+}
+
+/** In a FIFO queue, this number says little: a message is also received along with an earlier one of its group that is retried. */
+function receivesOf({ Attributes }: ReceivedSqsMessage): number {
+  return Math.max(1, Number(Attributes?.['ApproximateReceiveCount'] ?? 1) || 1)
 }

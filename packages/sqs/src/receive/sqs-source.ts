@@ -13,9 +13,13 @@ import { sourceSettings, type SourceSettings, type SqsSourceOptions } from './so
  * SNS are opened.
  *
  * A message is deleted when it is accepted, and its visibility timeout is changed when it is retried: SQS keeps the delay, in seconds, of
- * 12 hours at most. SQS counts each receive, also one that the consumer does not count, such as when it stops; a redrive policy should
- * therefore allow some receives more than the consumer's `retry`. In a FIFO queue, nothing of a message group comes while a message of the
- * group is out, so that keys keep their order; in a standard queue, messages have no order.
+ * 12 hours at most. In a standard queue, messages have no order. SQS counts each receive there, also one that the consumer does not count,
+ * such as when it stops.
+ *
+ * In a FIFO queue, nothing of a message group comes while a message of the group is out, so that keys keep their order. The count of SQS is
+ * not used: it also counts messages that were only received along with an earlier one of their group that is retried. Each process counts
+ * the attempts of its own, and a message that crashes its process is not recognized. For the same reason, a redrive policy of such a queue
+ * may move messages that no handler has had.
  *
  * @throws {InvalidOptionError} for a missing, unknown or wrong option.
  */
@@ -34,7 +38,7 @@ class SqsSource<P> implements Source<P> {
     this.name = `sqs ${oneLine(queue.name.split('/').at(-1) ?? '')}`
     this.traits = {
       delays: true,
-      countsDeliveries: true,
+      countsDeliveries: !queue.isFifo,
       keepsRejected: deadLetterQueue !== undefined,
       ordersKeys: queue.isFifo,
       settlesInTransaction: false,
