@@ -12,6 +12,7 @@ export const SUITE_NAMES = [
   'queue',
   'local',
   'consumer',
+  'brokers',
   'retries',
   'handles',
   'http',
@@ -20,6 +21,7 @@ export type SuiteName = (typeof SUITE_NAMES)[number]
 
 /** These run only when they are named. */
 const ONLY_NAMED: ReadonlySet<SuiteName> = new Set<SuiteName>([
+  'brokers',
   'consumer',
   'handles',
   'http',
@@ -43,7 +45,7 @@ export interface BenchOptions {
 
 export const USAGE = `npm run bench -- [${SUITE_NAMES.join('|')} …] [--database NAME] [--rounds N] [--seconds N] [--full]
 
-  consumer, handles, http, local, queue and retries run only when they are named.
+  brokers, consumer, handles, http, local, queue and retries run only when they are named.
 
   --database    ${DATABASE_NAMES.join(', ')} (default ${DATABASE_NAMES[0]})
   --rounds N    rounds of A B A B …, 1 to 100; medians want 5 or more (default 7)
@@ -52,7 +54,9 @@ export const USAGE = `npm run bench -- [${SUITE_NAMES.join('|')} …] [--databas
 
   DATABASE_URL  a server where databases may be created (default postgres://postgres@127.0.0.1:5432/postgres, or
                 mysql://root@127.0.0.1:3306)
-  RABBITMQ_URL  the RabbitMQ that the relay publishes to (default amqp://guest:guest@127.0.0.1:5672)`
+  RABBITMQ_URL  the RabbitMQ that the relay publishes to (default amqp://guest:guest@127.0.0.1:5672)
+  NATS_URL, REDIS_URL, KAFKA_URL, SQS_URL  the other brokers of the suite brokers (default nats://127.0.0.1:4222,
+                redis://127.0.0.1:6379, 127.0.0.1:9092, and no SQS)`
 
 /** @throws {TypeError} for an unknown argument, or a value out of bounds. */
 export function parseArguments(args: readonly string[]): BenchOptions | 'help' {

@@ -1,3 +1,4 @@
+import { brokersSuite } from '../brokers/brokers-suite.ts'
 import { handlesSuite } from '../handles/handles-suite.ts'
 import { handlesOnPostgres } from '../handles/on-postgres.ts'
 import type { BenchServer } from '../suite.ts'
@@ -38,6 +39,7 @@ export async function postgresServer(): Promise<BenchServer> {
         queueSuite(database),
         localSuite(database),
         consumerSuite(database),
+        brokersSuite(database),
         retriesSuite(),
         handlesSuite(() => handlesOnPostgres(database)),
         httpSuite(database),

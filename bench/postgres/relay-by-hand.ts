@@ -4,6 +4,24 @@ interface HandMessage {
   readonly seq: string
 }
 
+/** A row of a table of whole messages. */
+export interface HandRow extends HandMessage {
+  readonly created_at: Date
+  readonly id: string
+  readonly topic: string
+  readonly key: string | null
+  readonly type: string | null
+  readonly content_type: string
+  readonly headers: string
+  readonly payload: Buffer
+}
+
+/** What a loop by hand publishes with. */
+export interface HandClient {
+  publish(rows: readonly HandRow[]): Promise<void>
+  close(): Promise<void>
+}
+
 /** The fields of a message that a loop by hand stores and reads. */
 export interface HandTable {
   readonly columns: readonly string[]

@@ -3,7 +3,7 @@ import { createRelay, type Publisher } from '@txbox/relay'
 import type { Pool } from 'pg'
 import type { BenchDatabase } from './bench-database.ts'
 import { BACKLOG } from './relay-backlog.ts'
-import { relayByHand, type HandTable } from './relay-by-hand.ts'
+import { relayByHand, type HandClient, type HandRow, type HandTable } from './relay-by-hand.ts'
 import { rowsIn, type DrainVariant } from './relay-drains.ts'
 
 const ACCEPTED = { status: 'accepted' } as const
@@ -12,13 +12,17 @@ const ACCEPTED = { status: 'accepted' } as const
 export const idlePublisher: Publisher = { publish: async (messages) => messages.map(() => ACCEPTED) }
 export const idleOrderedPublisher: Publisher = { ...idlePublisher, ordering: 'per-key' }
 
-/** A relay by hand. */
+/** The client of a loop that publishes to nobody. */
+const NOBODY: HandClient = { publish: async () => undefined, close: async () => undefined }
+
+/** A relay by hand, with a new client for each drain. Only a table of whole messages has what a client publishes. */
 export async function handVariant<N extends string>(
   database: BenchDatabase,
   pool: Pool,
   messages: number,
   name: N,
   hand: HandTable,
+  connect: () => Promise<HandClient> = async () => NOBODY,
 ): Promise<DrainVariant<N>> {
   const schema = `relay_${name.toLowerCase()}`
   const table = `${schema}.outbox`
@@ -38,8 +42,17 @@ export async function handVariant<N extends string>(
     async drain() {
       const client = database.client()
       await client.connect()
-      const published = await relayByHand(client, table, hand, async () => undefined)
-      return { published, end: () => client.end() }
+      const broker = await connect()
+      const published = await relayByHand(client, table, hand, (rows) =>
+        broker.publish(rows as readonly HandRow[]),
+      )
+      return {
+        published,
+        async end() {
+          await broker.close()
+          await client.end()
+        },
+      }
     },
     left: (pool) => rowsIn(pool, table),
   }

@@ -1,0 +1,46 @@
+import type { Publisher, Source } from '@txbox/core'
+import type { HandClient, HandRow } from '../postgres/relay-by-hand.ts'
+
+/** A kind of broker that can be measured. */
+export interface BenchBroker {
+  readonly name: string
+  /** The number of messages of a drain: as many as take a second or two. */
+  readonly messages: number
+  /** The environment variable with the address of the broker. */
+  readonly variable: string
+  /** Connects, and creates a destination for this run only. `undefined` if no broker is there. */
+  open(): Promise<OpenBroker | undefined>
+}
+
+/** A broker with a destination, which is a topic, a queue or a stream. */
+export interface OpenBroker {
+  /** The topic that leads messages to the destination, for a publisher that cannot map topics. */
+  readonly topic?: string
+  /** Empties the destination, or replaces it by an empty one. */
+  empty(): Promise<void>
+  /** The number of messages in the destination; `undefined` if the broker knows no exact number. */
+  count(): Promise<number | undefined>
+  /** A new publisher of txbox, which publishes every message to the destination. */
+  publisher(): Publisher
+  /** The client of the same publisher, used by hand: it publishes all rows at the same time with confirms, without retries and order. */
+  client(): Promise<HandClient>
+  /** A new source of txbox for the messages in the destination. A broker without a source has none. */
+  source?(): Source
+  /** Receives this many messages by the bare client, and acknowledges each; resolves when the broker has processed that. */
+  receiveBare?(messages: number): Promise<void>
+  /** Removes the destination, and disconnects. */
+  dispose(): Promise<void>
+}
+
+/** How many deliveries the consumers of all brokers hold. */
+export const PREFETCH = 100
+
+/** The fields of a message as a loop by hand sends them beside the payload. */
+export function fieldsOf({ id, key, type, content_type }: HandRow): Readonly<Record<string, string>> {
+  return {
+    'txbox-id': id,
+    'content-type': content_type,
+    ...(key === null ? {} : { 'txbox-key': key }),
+    ...(type === null ? {} : { 'txbox-type': type }),
+  }
+}

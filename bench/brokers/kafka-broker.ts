@@ -1,0 +1,94 @@
+import { randomUUID } from 'node:crypto'
+import { Admin, Consumer, ProduceAcks, Producer, ListOffsetTimestamps } from '@platformatic/kafka'
+import { kafkaPublisher, kafkaSource } from '@txbox/kafka'
+import type { HandClient } from '../postgres/relay-by-hand.ts'
+import { fieldsOf, type BenchBroker } from './bench-broker.ts'
+
+const BROKERS = (process.env['KAFKA_URL'] ?? '127.0.0.1:9092').replace(/^kafka:\/\//, '').split(',')
+const PARTITIONS = 3
+
+/** A topic of Kafka, with @platformatic/kafka. A topic cannot be emptied, so each drain has another one. */
+export const kafkaBroker: BenchBroker = {
+  name: 'Kafka',
+  messages: 50_000,
+  variable: 'KAFKA_URL',
+  async open() {
+    const admin = new Admin({ clientId: 'txbox-bench', bootstrapBrokers: BROKERS, retries: false })
+    const isThere = await admin.listTopics().then(
+      () => true,
+      () => false,
+    )
+    if (!isThere) {
+      await admin.close()
+      return undefined
+    }
+    const topics: string[] = []
+    const topic = (): string => topics.at(-1)!
+    return {
+      async empty() {
+        const name = `txbox-bench-${randomUUID()}`
+        await admin.createTopics({ topics: [name], partitions: PARTITIONS, replicas: 1 })
+        topics.push(name)
+        // A topic that was just created has no leaders for a moment.
+        const client = await connected(topic)
+        await client.close()
+      },
+      count: () => storedIn(admin, topic()),
+      publisher: () => kafkaPublisher({ brokers: BROKERS, topic }),
+      client: () => connected(topic),
+      source: () => kafkaSource({ brokers: BROKERS, topics: [topic()], groupId: randomUUID() }),
+      receiveBare: (messages) => receive(topic(), messages),
+      async dispose() {
+        await admin.deleteTopics({ topics })
+        await admin.close()
+      },
+    }
+  },
+}
+
+async function connected(topic: () => string): Promise<HandClient> {
+  const producer = new Producer<Buffer, Buffer, string, string>({
+    clientId: 'txbox-bench',
+    bootstrapBrokers: BROKERS,
+    idempotent: true,
+    serializers: {
+      key: (key) => key,
+      value: (value) => value,
+      headerKey: (name) => Buffer.from(name ?? ''),
+      headerValue: (value) => Buffer.from(value ?? ''),
+    },
+  })
+  await producer.metadata({ topics: [topic()] })
+  return {
+    async publish(rows) {
+      await producer.send({
+        acks: ProduceAcks.ALL,
+        messages: rows.map((row) => ({
+          topic: topic(),
+          ...(row.key === null ? {} : { key: Buffer.from(row.key) }),
+          value: row.payload,
+          headers: fieldsOf(row),
+        })),
+      })
+    },
+    close: () => producer.close(),
+  }
+}
+
+async function storedIn(admin: Admin, name: string): Promise<number> {
+  const partitions = Array.from({ length: PARTITIONS }, (_, partitionIndex) => ({
+    partitionIndex,
+    timestamp: ListOffsetTimestamps.LATEST,
+  }))
+  const [topic] = await admin.listOffsets({ topics: [{ name, partitions }] })
+  return topic!.partitions.reduce((sum, { offset }) => sum + Number(offset), 0)
+}
+
+/** Commits by itself, as most users let the client do. */
+async function receive(topic: string, messages: number): Promise<void> {
+  const consumer = new Consumer({ clientId: 'txbox-bench', bootstrapBrokers: BROKERS, groupId: randomUUID() })
+  const stream = await consumer.consume({ topics: [topic], mode: 'earliest', autocommit: true })
+  let handled = 0
+  for await (const _ of stream) if (++handled === messages) break
+  await consumer.close(true)
+}

@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto'
+import { redisPublisher, redisSource } from '@txbox/redis'
+import { createClient } from 'redis'
+import type { HandClient } from '../postgres/relay-by-hand.ts'
+import { PREFETCH, fieldsOf, type BenchBroker } from './bench-broker.ts'
+
+const REDIS_URL = process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379'
+const GROUP = 'bench'
+
+/** A stream of Redis, with node-redis. */
+export const redisBroker: BenchBroker = {
+  name: 'Redis Streams',
+  messages: 30_000,
+  variable: 'REDIS_URL',
+  async open() {
+    const client = createClient({ url: REDIS_URL, socket: { reconnectStrategy: false } })
+    client.on('error', () => undefined)
+    if ((await client.connect().catch(() => undefined)) === undefined) return undefined
+    const stream = `txbox-bench-${randomUUID()}`
+    return {
+      async empty() {
+        await client.del(stream)
+        await client.xGroupCreate(stream, GROUP, '0', { MKSTREAM: true })
+      },
+      count: () => client.xLen(stream),
+      publisher: () => redisPublisher({ url: REDIS_URL, stream: () => stream }),
+      client: () => connected(stream),
+      source: () => redisSource({ url: REDIS_URL, stream, group: GROUP }),
+      receiveBare: (messages) => receive(stream, messages),
+      async dispose() {
+        await client.del(stream)
+        await client.close()
+      },
+    }
+  },
+}
+
+async function connected(stream: string): Promise<HandClient> {
+  const client = createClient({ url: REDIS_URL })
+  client.on('error', () => undefined)
+  await client.connect()
+  return {
+    async publish(rows) {
+      // The client sends the commands of one turn in one flight.
+      await Promise.all(
+        rows.map((row) => client.xAdd(stream, '*', { ...fieldsOf(row), payload: row.payload })),
+      )
+    },
+    close: async () => void (await client.close()),
+  }
+}
+
+async function receive(stream: string, messages: number): Promise<void> {
+  const client = createClient({ url: REDIS_URL })
+  client.on('error', () => undefined)
+  await client.connect()
+  for (let handled = 0; handled < messages;) {
+    const read = await client.xReadGroup(
+      GROUP,
+      'bare',
+      { key: stream, id: '>' },
+      { COUNT: PREFETCH, BLOCK: 1000 },
+    )
+    const entries = read?.[0]?.messages ?? []
+    await Promise.all(entries.map(({ id }) => client.xAck(stream, GROUP, id)))
+    handled += entries.length
+  }
+  await client.close()
+}

@@ -1,0 +1,110 @@
+import { randomUUID } from 'node:crypto'
+import {
+  CreateQueueCommand,
+  DeleteMessageBatchCommand,
+  DeleteQueueCommand,
+  PurgeQueueCommand,
+  ReceiveMessageCommand,
+  SQSClient,
+  SendMessageBatchCommand,
+} from '@aws-sdk/client-sqs'
+import { sqsPublisher, sqsSource } from '@txbox/sqs'
+import type { HandRow } from '../postgres/relay-by-hand.ts'
+import { fieldsOf, type BenchBroker } from './bench-broker.ts'
+
+const SQS_URL = process.env['SQS_URL']
+/** Batches in flight at the same time, as in the publisher. */
+const CONCURRENCY = 16
+const BATCH = 10
+const RECEIVERS = 4
+
+/** A standard queue of a server that speaks SQS at SQS_URL. */
+export const sqsBroker: BenchBroker = {
+  name: 'SQS',
+  messages: 5000,
+  variable: 'SQS_URL',
+  async open() {
+    if (SQS_URL === undefined) return undefined
+    const client = new SQSClient({
+      endpoint: SQS_URL,
+      region: 'us-east-1',
+      credentials: { accessKeyId: 'bench', secretAccessKey: 'bench' },
+    })
+    const { QueueUrl: queue = '' } = await client.send(
+      new CreateQueueCommand({ QueueName: `txbox-bench-${randomUUID()}` }),
+    )
+    return {
+      empty: async () => void (await client.send(new PurgeQueueCommand({ QueueUrl: queue }))),
+      // SQS knows only an approximate number.
+      count: async () => undefined,
+      publisher: () => sqsPublisher({ client, destination: () => queue }),
+      client: async () => ({
+        async publish(rows) {
+          const batches = Array.from({ length: Math.ceil(rows.length / BATCH) }, (_, n) =>
+            rows.slice(n * BATCH, (n + 1) * BATCH),
+          )
+          await inTurns(CONCURRENCY, batches, (batch) => send(client, queue, batch))
+        },
+        close: async () => undefined,
+      }),
+      source: () => sqsSource({ client, queue }),
+      receiveBare: (messages) => receive(client, queue, messages),
+      async dispose() {
+        await client.send(new DeleteQueueCommand({ QueueUrl: queue }))
+        client.destroy()
+      },
+    }
+  },
+}
+
+async function send(client: SQSClient, queue: string, rows: readonly HandRow[]): Promise<void> {
+  const { Failed = [] } = await client.send(
+    new SendMessageBatchCommand({
+      QueueUrl: queue,
+      Entries: rows.map((row, n) => ({
+        Id: String(n),
+        MessageBody: row.payload.toString(),
+        MessageAttributes: Object.fromEntries(
+          Object.entries(fieldsOf(row)).map(([name, value]) => [
+            name,
+            { DataType: 'String', StringValue: value },
+          ]),
+        ),
+      })),
+    }),
+  )
+  if (Failed.length > 0) throw new Error(`${Failed.length} messages were refused.`)
+}
+
+async function receive(client: SQSClient, queue: string, messages: number): Promise<void> {
+  let handled = 0
+  const receiver = async (): Promise<void> => {
+    while (handled < messages) {
+      const { Messages = [] } = await client.send(
+        new ReceiveMessageCommand({
+          QueueUrl: queue,
+          MaxNumberOfMessages: BATCH,
+          WaitTimeSeconds: 1,
+          MessageAttributeNames: ['All'],
+        }),
+      )
+      if (Messages.length === 0) continue
+      const Entries = Messages.map(({ ReceiptHandle }, n) => ({ Id: String(n), ReceiptHandle }))
+      await client.send(new DeleteMessageBatchCommand({ QueueUrl: queue, Entries }))
+      handled += Messages.length
+    }
+  }
+  await Promise.all(Array.from({ length: RECEIVERS }, receiver))
+}
+
+async function inTurns<T>(
+  width: number,
+  items: readonly T[],
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const left = items.values()
+  const worker = async (): Promise<void> => {
+    for (const item of left) await work(item)
+  }
+  await Promise.all(Array.from({ length: width }, worker))
+}
