@@ -73,7 +73,8 @@ test('a member that was expelled commits nothing, loses its deliveries and recei
   const held = await receive(open, 3)
   await kafka.admin.removeMembersFromConsumerGroup({ groupId })
   // Kafka refuses the commit, and tells the member so with its next heartbeat, too.
-  await held[0]!.accept()
+  await held[0]!.accept({ beforeHandling: true })
+  expect(held[0]!.lost.aborted).toBe(true)
   expect(await kafka.committed(topic, groupId)).toBe(0)
   const again = await receive(open, 3)
   expect(held.slice(1).every(({ lost }) => lost.aborted)).toBe(true)
