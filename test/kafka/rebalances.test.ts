@@ -13,7 +13,7 @@ test('a member that joins takes over partitions: what it gets is lost to the oth
   await send(kafka, topic, names)
   const first = await opened(sourceOf(kafka, topic, { groupId }))
   const held = await receive(first, 40)
-  // The rebalance ends when the first member has heard of it.
+  // The rebalance ends when the first member has joined again.
   const second = await opened(sourceOf(kafka, topic, { groupId }))
   const [earliest] = await receive(second, 1)
   const [lost, kept] = [held.filter((one) => one.lost.aborted), held.filter((one) => !one.lost.aborted)]
@@ -72,8 +72,9 @@ test('a member that was expelled commits nothing, loses its deliveries and recei
   })
   const held = await receive(open, 3)
   await kafka.admin.removeMembersFromConsumerGroup({ groupId })
-  // Kafka refuses the commit, and the member hears of it with its next heartbeat.
-  await held[0]!.accept()
+  // Kafka refuses the commit, and tells the member so with its next heartbeat, too.
+  await held[0]!.accept({ beforeHandling: true })
+  expect(held[0]!.lost.aborted).toBe(true)
   expect(await kafka.committed(topic, groupId)).toBe(0)
   const again = await receive(open, 3)
   expect(held.slice(1).every(({ lost }) => lost.aborted)).toBe(true)

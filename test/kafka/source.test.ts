@@ -38,7 +38,18 @@ test('a group begins with the oldest record, or with the next one, which is then
   const source = sourceOf(kafka, topic, { from: 'latest' })
   await (await opened(source)).close()
   await send(kafka, topic, ['new 1', 'new 2'])
-  expect(ids(await receive(await opened(source), 2)).toSorted()).toEqual(['new 1', 'new 2'])
+  const late = await opened(source)
+  expect(ids(await receive(late, 2)).toSorted()).toEqual(['new 1', 'new 2'])
+  await late.close()
+  // Nor is what comes to a new partition before the group knows it.
+  await kafka.admin.createPartitions({
+    topics: [{ name: topic, count: 3, assignments: [{ brokerIds: [1] }] }],
+  })
+  const producer = new Producer({ clientId: 'txbox-test', bootstrapBrokers: [kafka.address] })
+  onTestFinished(() => producer.close(true))
+  const headers = new Map([[Buffer.from('txbox-id'), Buffer.from('new 3')]])
+  await producer.send({ messages: [{ topic, partition: 2, value: Buffer.from('{}'), headers }], acks: -1 })
+  expect(ids(await receive(await opened(source), 3)).toSorted()).toEqual(['new 1', 'new 2', 'new 3'])
 })
 
 test('before a message is handled at most once, its acceptance is final, also behind one that is not settled', async () => {
@@ -107,7 +118,7 @@ test('records that cannot be decoded, have no id or no value are delivered, each
     { topic, partition: 0, key: Buffer.from('b'), headers: named('tombstone') },
     { topic, partition: 0, value: Buffer.from('1') },
   ]
-  await producer.send({ messages: messages as never, acks: -1 })
+  await producer.send({ messages, acks: -1 })
   const [broken, tombstone, nameless] = await receive(await opened(sourceOf(kafka, topic)), 3)
   expect(broken).toMatchObject({ key: 'a', message: { id: 'broken' }, body: { id: 'broken' } })
   expect(String(broken!.undecodable)).toContain('is not JSON')

@@ -87,6 +87,7 @@ export function kafkaSource<P = unknown>(options: KafkaSourceOptions): Source<P>
   return new KafkaSource<P>({
     client: clientSettings(check, options),
     group: { groupId, topics, sessionTimeoutMs },
+    known: new Map(),
     from: check.oneOf('from', ['earliest', 'latest'] as const, 'earliest'),
     limits: {
       maxBytes: check.integer('maxBytes', { ...bytes, default: 50_000_000 }),

@@ -1,5 +1,5 @@
 import { BrokerUnavailableError, type Delivery, type OpenSource } from '@txbox/core'
-import { pause, unlessAborted, within } from '@txbox/core/internal'
+import { pause, propertyOf, unlessAborted, within } from '@txbox/core/internal'
 import { errorCodesIn, reasonIn } from '../connection/client-errors.ts'
 import { addressOf, secretsOf, type ClientSettings } from '../connection/client-settings.ts'
 import { Commits } from './commits.ts'
@@ -21,6 +21,8 @@ export interface SubscriptionSettings {
   readonly group: GroupSettings
   readonly limits: FetchLimits
   readonly from: 'earliest' | 'latest'
+  /** The numbers of partitions by topic with which earlier memberships have begun. */
+  readonly known: Map<string, number>
   /** The longest time without an answer. */
   readonly answerTimeoutMs: number
 }
@@ -140,6 +142,14 @@ export class KafkaSubscription<P> implements OpenSource<P> {
     await this.#member.join()
     await this.#begun
     await this.#commits.send()
+    if (this.#failure !== undefined) return
+    for (const [topic, partitions] of this.#topics.partitions) this.#settings.known.set(topic, partitions)
+  }
+
+  /** A partition that its topic did not have before has no record that the group may leave out. */
+  #fromOf({ topic, partition }: OwnedPartition): 'earliest' | 'latest' {
+    const { from, known } = this.#settings
+    return partition >= (known.get(topic) ?? Infinity) ? 'earliest' : from
   }
 
   get #name(): string {
@@ -164,7 +174,7 @@ export class KafkaSubscription<P> implements OpenSource<P> {
     const fresh = this.#owned.filter(({ position }) => position === undefined)
     this.#begun = this.#untilBegun(fresh, () => {
       const left = fresh.filter(({ isLost, position }) => !isLost && position === undefined)
-      return startOffsets(this.#member.consumer, left, this.#settings.from)
+      return startOffsets(this.#member.consumer, left, (each) => this.#fromOf(each))
     })
   }
 
@@ -201,11 +211,14 @@ export class KafkaSubscription<P> implements OpenSource<P> {
   #fail(error: unknown): Error {
     if (this.#failure !== undefined) return this.#failure
     const { client } = this.#settings
-    const failure = new BrokerUnavailableError(
-      `The connection to ${this.#name} broke: ${reasonIn(error, secretsOf(client))}. Check that Kafka runs there, and the options ` +
-        "'brokers', 'tls' and 'sasl'.",
-      { cause: error },
-    )
+    const isOfClient = String(propertyOf(error, 'code')).startsWith('PLT_')
+    const advice = isOfClient
+      ? " Check that Kafka runs there, and the options 'brokers', 'tls' and 'sasl'."
+      : ''
+    const reason = reasonIn(error, secretsOf(client))
+    const failure = new BrokerUnavailableError(`The connection to ${this.#name} ended: ${reason}.${advice}`, {
+      cause: error,
+    })
     this.#end(failure)
     // Otherwise the member would keep its partitions, and read none of them.
     void this.#member.leave()

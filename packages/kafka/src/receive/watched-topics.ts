@@ -33,6 +33,11 @@ export class WatchedTopics {
     }, REFRESH_MS).unref()
   }
 
+  /** The numbers of partitions by topic. */
+  get partitions(): ReadonlyMap<string, number> {
+    return this.#partitions
+  }
+
   /** Must be called when an answer has said that what is known of the topic is out of date. */
   outdated(topic: string): void {
     this.#lookup.outdated(topic)
