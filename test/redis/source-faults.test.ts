@@ -1,6 +1,9 @@
+import { Redis } from 'ioredis'
+import { createClient } from 'redis'
 import { expect, onTestFinished, test } from 'vitest'
 import { createConsumer, type Delivery } from '@txbox/consumer'
 import { redisSource } from '@txbox/redis'
+import { freePort } from '../support/engines/servers/free-port.ts'
 import { UnreliableNetwork } from '../support/worlds/unreliable-network.ts'
 import { until } from '../support/worlds/until.ts'
 import { GROUP, add, idsOf, opened, receive } from './group-under-test.ts'
@@ -156,4 +159,21 @@ test('a message that cannot be decoded is a delivery, with what can be read', as
   expect(Buffer.from(a!.body!.bytes).toString()).toBe('no JSON')
   expect(b).toMatchObject({ message: { id: 'b' }, undecodable: { code: 'TXBOX_INVALID_MESSAGE' } })
   expect(c).toMatchObject({ message: { id: '' }, undecodable: { code: 'TXBOX_INVALID_MESSAGE' } })
+})
+
+test('a source that cannot connect says why, by each client', async () => {
+  const port = await freePort()
+  const ioredis = new Redis({ port, lazyConnect: true })
+  const nodeRedis = createClient({ socket: { host: '127.0.0.1', port } })
+  for (const from of [
+    { url: urlAt({ host: '127.0.0.1', port }) },
+    { client: ioredis },
+    { client: nodeRedis },
+  ]) {
+    const source = redisSource({ ...from, stream: 'orders', group: GROUP })
+    await expect(source.open({ prefetch: 1, failed: () => undefined })).rejects.toMatchObject({
+      code: 'TXBOX_BROKER_UNAVAILABLE',
+      message: expect.stringContaining('ECONNREFUSED'),
+    })
+  }
 })
