@@ -97,7 +97,7 @@ export class RedisConnection implements Connection {
     reject(refusal)
   }
 
-  /** The timer is not set anew for each answer, because there are many. */
+  /** Called when the timer fires, which is not set for each answer, because there are many. */
   #silent(): void {
     const leftMs = this.#answeredAt + this.#answerTimeoutMs - performance.now()
     if (leftMs > 0) this.#timer = setTimeout(() => this.#silent(), Math.ceil(leftMs))
