@@ -12,7 +12,7 @@ export interface CommandPort {
 
 /** The part of a client of node-redis that is used. */
 export interface NodeRedisStreamsClient {
-  sendCommand(args: CommandArgument[], options?: object): Promise<unknown>
+  sendCommand(args: readonly CommandArgument[], options?: object): Promise<unknown>
 }
 
 /** The part of a cluster client of node-redis that is used. */
@@ -21,7 +21,7 @@ export interface NodeRedisStreamsCluster {
   sendCommand(
     firstKey: CommandArgument | undefined,
     isReadonly: boolean,
-    args: CommandArgument[],
+    args: readonly CommandArgument[],
     options?: object,
   ): Promise<unknown>
 }
@@ -57,11 +57,11 @@ export function portOf(
     return { send, end }
   }
   if (kind === 'node-redis') {
-    return { send: (args) => (client as NodeRedisStreamsClient).sendCommand([...args], TYPES), end }
+    return { send: (args) => (client as NodeRedisStreamsClient).sendCommand(args, TYPES), end }
   }
   // A stream's key comes right after the name of its command. A command without a key may go to any server.
   return {
-    send: (args) => (client as NodeRedisStreamsCluster).sendCommand(args[1], false, [...args], TYPES),
+    send: (args) => (client as NodeRedisStreamsCluster).sendCommand(args[1], false, args, TYPES),
     end,
   }
 }

@@ -41,7 +41,11 @@ export async function connectRedis(
   const { client, kind, end } =
     settings.client === undefined ? await createClient(settings) : duplicateOf(settings)
   const connection = new RedisConnection(portOf(client, kind, end), broken, settings.answerTimeoutMs)
-  client.on('error', (error) => void connection.fail(error))
+  let reason: unknown
+  client.on('error', (error) => {
+    reason ??= error
+    connection.fail(error)
+  })
   client.on('close', () => void connection.fail(new Error('the connection broke')))
   lifetime.signal.addEventListener('abort', () => void connection.fail(lifetime.signal.reason), {
     once: true,
@@ -51,7 +55,8 @@ export async function connectRedis(
     await within(unlessAborted(connecting, lifetime.signal), settings.connectTimeoutMs, unanswered)
     return connection
   } catch (error) {
-    const unavailable = cannotConnect(settings, error)
+    // The error with which ioredis rejects does not say why.
+    const unavailable = cannotConnect(settings, kind === 'ioredis' ? (reason ?? error) : error)
     connection.drop(unavailable)
     throw lifetime.signal.aborted ? lifetime.signal.reason : unavailable
   }

@@ -11,6 +11,8 @@ export class RedisConnection implements Connection {
   /** What rejects the commands in flight. */
   readonly #inFlight = new Set<(reason: unknown) => void>()
   #timer: NodeJS.Timeout | undefined
+  /** When Redis has answered last. */
+  #answeredAt = -Infinity
   #failure: BrokerUnavailableError | undefined
 
   /**
@@ -37,32 +39,23 @@ export class RedisConnection implements Connection {
    * @throws {RedisRefusal} when Redis answers with an error.
    * @throws {BrokerUnavailableError} when it is unknown whether Redis has run the command.
    */
-  async send(args: readonly CommandArgument[]): Promise<unknown> {
-    if (this.#failure !== undefined) throw this.#failure
-    const { promise, resolve, reject } = Promise.withResolvers<unknown>()
-    this.#inFlight.add(reject)
-    if (this.#timer === undefined) this.#timer = setTimeout(() => this.#silent(), this.#answerTimeoutMs)
-    this.#sent(args).then(
-      (answer) => {
-        this.#answered(reject)
-        resolve(answer)
-      },
-      (error: unknown) => {
-        const refusal = refusalIn(error)
-        if (refusal === undefined) {
-          this.fail(error)
-          return
-        }
-        this.#answered(reject)
-        reject(refusal)
-      },
-    )
-    return await promise
-  }
-
-  /** Some clients throw at once. */
-  async #sent(args: readonly CommandArgument[]): Promise<unknown> {
-    return await this.#port.send(args)
+  send(args: readonly CommandArgument[]): Promise<unknown> {
+    if (this.#failure !== undefined) return Promise.reject(this.#failure)
+    return new Promise((resolve, reject) => {
+      this.#inFlight.add(reject)
+      this.#timer ??= setTimeout(() => this.#silent(), this.#answerTimeoutMs)
+      try {
+        this.#port.send(args).then(
+          (answer) => {
+            this.#answered(reject)
+            resolve(answer)
+          },
+          (error: unknown) => this.#refused(error, reject),
+        )
+      } catch (error) {
+        this.fail(error)
+      }
+    })
   }
 
   /** Must be called when the connection cannot be used any more. @returns the error of all its calls. */
@@ -88,15 +81,26 @@ export class RedisConnection implements Connection {
 
   #answered(reject: (reason: unknown) => void): void {
     this.#inFlight.delete(reject)
-    if (this.#timer === undefined) return
-    if (this.#inFlight.size > 0) this.#timer.refresh()
-    else {
-      clearTimeout(this.#timer)
-      this.#timer = undefined
-    }
+    this.#answeredAt = performance.now()
+    if (this.#inFlight.size > 0) return
+    clearTimeout(this.#timer)
+    this.#timer = undefined
   }
 
+  #refused(error: unknown, reject: (reason: unknown) => void): void {
+    const refusal = refusalIn(error)
+    if (refusal === undefined) {
+      this.fail(error)
+      return
+    }
+    this.#answered(reject)
+    reject(refusal)
+  }
+
+  /** Called when the timer fires, which is not set for each answer, because there are many. */
   #silent(): void {
-    this.fail(new Error(`it did not answer within ${this.#answerTimeoutMs} ms`))
+    const leftMs = this.#answeredAt + this.#answerTimeoutMs - performance.now()
+    if (leftMs > 0) this.#timer = setTimeout(() => this.#silent(), Math.ceil(leftMs))
+    else this.fail(new Error(`it did not answer within ${this.#answerTimeoutMs} ms`))
   }
 }

@@ -37,8 +37,8 @@ export interface RedisPublisherOptions {
    */
   maxLength?: number | undefined
   /**
-   * How many replicas must have received a message before it is accepted, 0 to 100, by `WAIT`. If fewer have received it in time, the
-   * call throws. Not with a cluster client.
+   * How many replicas must have received a message before it is accepted, 0 to 100, by `WAIT`, which holds up the other commands of a
+   * client that is passed. If fewer have received the message in time, the call throws. Not with a cluster client.
    *
    * @default 0
    */
