@@ -36,7 +36,7 @@ function idsOf(deliveries: readonly Delivery[]): string[] {
   return deliveries.map(({ message }) => message.id)
 }
 
-test('C22 when a delivery of a message group is lost, the later ones are lost, too, and come again in their order', async () => {
+test('C22 when a delivery of a message group is lost, the later ones are lost, too, and all are delivered again in their order', async () => {
   const queue = await sqs.current.queue({ fifo: true })
   await sqs.current.send(queue, [entry('a1', 'a'), entry('a2', 'a'), entry('a3', 'a')])
   const open = await opened({ queue, visibilityTimeoutMs: 1000, waitMs: 1000 })

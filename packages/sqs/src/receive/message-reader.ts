@@ -49,7 +49,7 @@ export class MessageReader {
     return ask === undefined ? this.#ownKeyOf(raw, fields) : answerOf('key', ask, raw)
   }
 
-  /** In a FIFO queue, the message group is an order, whoever has sent the message. */
+  /** In a FIFO queue, the message group is an order, also for messages of other producers. */
   #ownKeyOf(raw: SqsMessage, { key }: ReceivedFields): string | undefined {
     if (key !== undefined && key !== '') return key
     return this.#isFifo ? raw.Attributes?.['MessageGroupId'] : undefined

@@ -26,7 +26,7 @@ export interface SqsSourceOptions {
   endpoint?: string | undefined
   /**
    * How long a received message is out of sight, in milliseconds, rounded up to seconds: 1 s to 12 h. The consumer renews it at a third,
-   * until the message is settled. If a consumer crashes, its messages come again after this time.
+   * until the message is settled. If a consumer crashes, its messages are delivered again after this time.
    *
    * @default 30_000
    */
