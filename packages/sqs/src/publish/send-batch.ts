@@ -11,7 +11,7 @@ export interface Services {
   readonly urls: QueueUrls
 }
 
-/** What became of each message of a batch, or of the batch as a whole. */
+/** The result of each message of a batch, or of the batch as a whole. */
 export type BatchAnswer = readonly (Refusal | 'accepted')[] | Refusal
 
 interface BatchOutput {

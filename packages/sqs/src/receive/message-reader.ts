@@ -49,10 +49,10 @@ export class MessageReader {
     return ask === undefined ? this.#ownKeyOf(raw, fields) : answerOf('key', ask, raw)
   }
 
-  /** What `sqsPublisher` has sent without a key is alone in its group. */
-  #ownKeyOf(raw: SqsMessage, { key, id }: ReceivedFields): string | undefined {
-    if (key !== undefined) return key === '' ? undefined : key
-    return this.#isFifo && id === undefined ? raw.Attributes?.['MessageGroupId'] : undefined
+  /** In a FIFO queue, the message group is an order, also for messages of other producers. */
+  #ownKeyOf(raw: SqsMessage, { key }: ReceivedFields): string | undefined {
+    if (key !== undefined && key !== '') return key
+    return this.#isFifo ? raw.Attributes?.['MessageGroupId'] : undefined
   }
 }
 

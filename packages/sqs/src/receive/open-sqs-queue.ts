@@ -200,7 +200,7 @@ export class OpenSqsQueue<P> implements OpenSource<P>, DeliveryOwner<P> {
 }
 
 async function returned(delivery: { giveBack(): Promise<void> }): Promise<void> {
-  // Without an answer, the message comes again after its visibility timeout.
+  // Without an answer, the message is delivered again after its visibility timeout.
   await delivery.giveBack().catch(() => undefined)
 }
 

@@ -26,7 +26,7 @@ export interface SqsSourceOptions {
   endpoint?: string | undefined
   /**
    * How long a received message is out of sight, in milliseconds, rounded up to seconds: 1 s to 12 h. The consumer renews it at a third,
-   * until the message is settled. If a consumer crashes, its messages come again after this time.
+   * until the message is settled. If a consumer crashes, its messages are delivered again after this time.
    *
    * @default 30_000
    */
@@ -53,7 +53,7 @@ export interface SqsSourceOptions {
    * Returns the ordering key of a message. `undefined`: the message has no order. An error that the function throws makes the message a
    * dead letter.
    *
-   * @default the attribute `txbox-key`; in a FIFO queue, the message group of a message without `txbox-id`
+   * @default the attribute `txbox-key`; without it, the message group in a FIFO queue
    */
   key?: ((message: SqsMessage) => string | undefined) | undefined
   /** How long to wait for each answer, beyond `waitMs`, in milliseconds. 10 ms to an hour. @default 30_000 */

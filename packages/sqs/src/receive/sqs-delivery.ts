@@ -140,7 +140,7 @@ export class SqsDelivery<P> implements Delivery<P> {
 
   /** Loses the delivery at once, and lets the message be received again. */
   giveUp(): void {
-    // Without an answer, the message comes again after its visibility timeout.
+    // Without an answer, the message is delivered again after its visibility timeout.
     this.#owner.queue.changeVisibility(this.#raw, 0).catch(() => undefined)
     this.lose()
   }

@@ -1,0 +1,45 @@
+import { execFile } from 'node:child_process'
+import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { promisify } from 'node:util'
+import { expect, onTestFinished, test } from 'vitest'
+
+const PACKAGES = path.join(import.meta.dirname, '..', '..', '..', 'packages')
+
+/** What a program prints where `@txbox/sqs` is installed, and no client of AWS. */
+async function printed(program: string): Promise<string> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'txbox-sqs-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  const scope = path.join(folder, 'node_modules', '@txbox')
+  await mkdir(path.join(scope, 'sqs'), { recursive: true })
+  for (const part of ['dist', 'package.json']) {
+    await cp(path.join(PACKAGES, 'sqs', part), path.join(scope, 'sqs', part), { recursive: true })
+  }
+  await symlink(path.join(PACKAGES, 'core'), path.join(scope, 'core'))
+  const file = path.join(folder, 'program.mjs')
+  await writeFile(file, `import { sqsPublisher, sqsSource } from '@txbox/sqs'\n${program}`)
+  const { stdout } = await promisify(execFile)(process.execPath, [file], { cwd: folder })
+  return stdout
+}
+
+test.for([
+  ['orders', 'The client for SQS is not installed. Run: npm install @aws-sdk/client-sqs'],
+  [
+    'arn:aws:sns:eu-central-1:123456789012:orders',
+    'The client for SNS is not installed. Run: npm install @aws-sdk/client-sns',
+  ],
+] as const)('a message for %s says which package is missing', async ([topic, text]) => {
+  const message = `{ id: '1', topic: '${topic}', contentType: '', headers: {}, createdAt: new Date(), payload: Buffer.from('a') }`
+  const output = await printed(`
+    const publishing = sqsPublisher().publish([${message}], { signal: new AbortController().signal })
+    await publishing.catch(({ code, message }) => console.log(code, message))`)
+  expect(output.trim()).toBe(`TXBOX_BROKER_UNAVAILABLE ${text}`)
+})
+
+test('a source says which package is missing', async () => {
+  const output = await printed(`
+    const opening = sqsSource({ queue: 'orders' }).open({ prefetch: 1, failed: () => undefined })
+    await opening.catch(({ message }) => console.log(message))`)
+  expect(output.trim()).toBe('The client for SQS is not installed. Run: npm install @aws-sdk/client-sqs')
+})
