@@ -2,7 +2,7 @@ import { mkdtemp, mkdir, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { importFromProject } from '../../packages/txbox/src/import-from-project.ts'
+import { importFromProject } from '../../packages/command/src/import-from-project.ts'
 
 /** A project in the working directory with one package. */
 async function projectWith(name: string, code: string): Promise<string> {

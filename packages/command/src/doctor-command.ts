@@ -4,7 +4,7 @@ import type { Publisher } from '@txbox/relay'
 import { atPlace } from './at-place.ts'
 import { consumerFindings } from './consumer-findings.ts'
 import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
-import { createPublisher } from './create-publisher.ts'
+import { createPublisher } from './publish/create-publisher.ts'
 import { wrap } from './layout.ts'
 import { oldestDueFinding } from './oldest-due.ts'
 import { paint, terminalColumns, write, writeJson } from './terminal.ts'
@@ -30,7 +30,9 @@ interface DoctorOptions extends DatabaseOptions {
   /** The age in minutes from which the oldest due message is a problem. */
   readonly oldestDue: number
   readonly publisher?: string
-  readonly exchange: string
+  readonly exchange?: string
+  readonly webhookSecretFile?: string
+  readonly allowHttp?: boolean
   readonly json?: boolean
 }
 
@@ -55,7 +57,7 @@ async function diagnose(options: DoctorOptions): Promise<readonly Finding[]> {
   const publisher =
     options.publisher === undefined
       ? undefined
-      : await createPublisher(options.installation, options.publisher, options.exchange)
+      : await createPublisher({ ...options, publisher: options.publisher })
   const connected = await connectDatabase(options, 'doctor')
   try {
     const { inspection } = connected

@@ -7,7 +7,7 @@ interface Loaded {
   readonly pg: Pick<typeof pg, 'Client' | 'Pool'>
   readonly mysql2: Pick<typeof mysql2, 'createPool'>
   readonly '@txbox/rabbitmq': {
-    rabbitmqPublisher(options: { readonly url: string; readonly exchange: string }): Publisher
+    readonly rabbitmqPublisher: (options: Readonly<Record<string, unknown>>) => Publisher
   }
 }
 

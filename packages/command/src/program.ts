@@ -57,6 +57,15 @@ function addMigrate(program: Command, installation: Installation): void {
 function addRelay(program: Command, installation: Installation): void {
   withPublisher(withDatabase(program, 'relay', installation))
     .description('publish the messages of the outbox, until SIGTERM or SIGINT')
+    .option('--check', 'only connect to the database and the broker; fails if either cannot be used')
+    .option(
+      '--topic-map <file>',
+      'a JSON object from topics to the topics that stand in for them; * is for all others',
+    )
+    .option(
+      '--cloudevents <source>',
+      'publish CloudEvents with this source; the mode may follow behind a comma: binary or structured',
+    )
     .option('--drain', 'publish the messages that are due now, then exit')
     .option('--timeout <seconds>', 'with --drain: fail if draining takes longer', seconds)
     .option('--batch-size <messages>', 'maximum number of messages in one batch (default: 1000)', wholeNumber)
@@ -93,6 +102,7 @@ function addRelay(program: Command, installation: Installation): void {
       examples(
         installation,
         'relay --publisher amqp://broker --health-port 8080',
+        'relay --publisher kafka://kafka-1,kafka-2 --check',
         'relay --publisher stdout: --drain --timeout 30 | jq .topic',
       ),
     )
@@ -160,9 +170,17 @@ function addDoctor(program: Command, installation: Installation): void {
 function withPublisher(command: Command, mandatory = true): Command {
   return command
     .addOption(
-      new Option('--publisher <url>', 'the destination: amqp://…, amqps://… or stdout:')
+      new Option(
+        '--publisher <url>',
+        'the destination: amqp://…, kafka://…, nats://…, redis://…, sqs:, sns:, https://…, webhook:, pg-boss:, module:./file.mjs, stdout:; ${NAME} is taken from the environment',
+      )
         .env('PUBLISHER_URL')
         .makeOptionMandatory(mandatory),
     )
-    .option('--exchange <name>', "the RabbitMQ exchange; '' is the default exchange", 'txbox')
+    .option('--exchange <name>', "the RabbitMQ exchange; '' is the default exchange (default: txbox)")
+    .option(
+      '--webhook-secret-file <file>',
+      'a file with the secret of webhooks, or several, a line each; else TXBOX_WEBHOOK_SECRET',
+    )
+    .option('--allow-http', 'allow http:// to other machines')
 }

@@ -1,7 +1,7 @@
 import { RepeatedTrouble, within } from '@txbox/core/internal'
 import { createRelay, type Publisher, type Relay } from '@txbox/relay'
 import { connectDatabase, type CommandDatabase, type DatabaseOptions } from './connect-database.ts'
-import { createPublisher } from './create-publisher.ts'
+import { createPublisher, type PublisherOptions } from './publish/create-publisher.ts'
 import { UsageError } from './failure.ts'
 import { startHealthServer } from './health-server.ts'
 import { whenReaderIsGone } from './output-reader.ts'
@@ -12,10 +12,12 @@ import { counted } from './terminal.ts'
 import { untilSignal } from './until-signal.ts'
 
 const CLOSE_TIMEOUT_MS = 2000
+const CHECK_TIMEOUT_MS = 10_000
 
-interface RelayCommandOptions extends DatabaseOptions {
-  readonly publisher: string
-  readonly exchange: string
+type CommandOptions = DatabaseOptions & PublisherOptions
+
+interface RelayCommandOptions extends CommandOptions {
+  readonly check?: boolean
   readonly drain?: boolean
   /** The time limit in seconds. */
   readonly timeout?: number
@@ -39,10 +41,14 @@ export async function relayCommand(options: RelayCommandOptions): Promise<void> 
   if (options.timeout !== undefined && options.drain !== true) {
     throw new UsageError('--timeout requires --drain: without --drain, a relay runs until it is stopped.')
   }
-  const publisher = await createPublisher(options.installation, options.publisher, options.exchange)
-  const connected = await connectDatabase(options, 'relay')
+  if (options.check === true && options.drain === true) {
+    throw new UsageError('--check and --drain: --check publishes nothing. Give one of them.')
+  }
+  const publisher = await createPublisher(options)
   const log = stderrLog(options.json === true)
+  const connected = await connectDatabase(options, 'relay')
   try {
+    if (options.check === true) return await check(publisher, connected, log)
     const { pollMinMs: min, pollMaxMs: max } = options
     const relay = createRelay({
       database: connected.database,
@@ -64,6 +70,21 @@ export async function relayCommand(options: RelayCommandOptions): Promise<void> 
     }
   } finally {
     await closeWithin(CLOSE_TIMEOUT_MS, connected.close())
+  }
+}
+
+/** Connects to both sides, and publishes nothing. */
+async function check(publisher: Publisher, { inspection }: CommandDatabase, log: Log): Promise<void> {
+  try {
+    await inspection.lag()
+    await publisher.check?.({ signal: AbortSignal.timeout(CHECK_TIMEOUT_MS) })
+    const text =
+      publisher.check === undefined
+        ? 'The database is ready. This publisher cannot be checked.'
+        : 'The database and the publisher are ready.'
+    log.info({ event: 'checked' }, text)
+  } finally {
+    await publisher.close?.()
   }
 }
 

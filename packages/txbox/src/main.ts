@@ -13,6 +13,6 @@ await startTxbox({
 })
 
 async function fromProject(name: string, packages: string, purpose: string): Promise<unknown> {
-  const { importFromProject } = await import('./import-from-project.ts')
+  const { importFromProject } = await import('@txbox/command/import-from-project')
   return importFromProject(name, `npm install ${packages}`, purpose)
 }
