@@ -46,7 +46,7 @@ async function connected(stream: string): Promise<HandClient> {
         rows.map((row) => client.xAdd(stream, '*', { ...fieldsOf(row), payload: row.payload })),
       )
     },
-    close: async () => void (await client.close()),
+    close: () => client.close(),
   }
 }
 
@@ -55,12 +55,12 @@ async function receive(stream: string, messages: number): Promise<void> {
   client.on('error', () => undefined)
   await client.connect()
   for (let handled = 0; handled < messages;) {
-    const read = await client.xReadGroup(
+    const read = (await client.xReadGroup(
       GROUP,
       'bare',
       { key: stream, id: '>' },
       { COUNT: PREFETCH, BLOCK: 1000 },
-    )
+    )) as readonly { readonly messages: readonly { readonly id: string }[] }[] | null
     const entries = read?.[0]?.messages ?? []
     await Promise.all(entries.map(({ id }) => client.xAck(stream, GROUP, id)))
     handled += entries.length
