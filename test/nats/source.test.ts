@@ -35,7 +35,7 @@ async function unsettledOf(stream: string): Promise<number> {
   return unseen + unsettled
 }
 
-test('a rejected message does not come again', async () => {
+test('a rejected message is not delivered again', async () => {
   const stream = await nats.stream()
   const opened = await open(stream)
   await nats.send(`${stream}.a`, ['a'])
