@@ -1,6 +1,6 @@
 /** What comes back for a message. */
 export type Confirmation =
-  /** The answer of whoever listens on the subject, which is JetStream if a stream takes the subject. */
+  /** The answer of the program that listens on the subject: JetStream, if a stream takes the subject. */
   | { readonly data: Uint8Array }
   /** Nobody listens on the subject. */
   | 'no-responders'
