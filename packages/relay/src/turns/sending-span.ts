@@ -1,5 +1,6 @@
 import type { OutboxMessage, PublishResult, Publisher, SpanDescription, Telemetry } from '@txbox/core'
 import { ATTRIBUTES, linksTo } from '@txbox/core/internal'
+import { recordCall } from './relay-metrics.ts'
 
 /** Runs one call of the publisher in a span of its own, which is linked to the contexts of the messages. */
 export function inSendingSpan(
@@ -8,15 +9,30 @@ export function inSendingSpan(
   messages: readonly OutboxMessage[],
   publish: () => Promise<readonly PublishResult[]>,
 ): Promise<readonly PublishResult[]> {
+  const beganAt = performance.now()
   return telemetry.span(describe(publisher, messages), async (tell) => {
-    const results = await publish()
-    // A third party's publisher may answer anything, which is found out later.
-    const refused = Array.isArray(results)
-      ? (results as readonly PublishResult[]).find((result) => result?.status === 'rejected')
-      : undefined
-    if (refused?.status === 'rejected') tell.failed(refused.error)
-    return results
+    let accepted = 0
+    let error: unknown
+    try {
+      const results = await publish()
+      for (const result of answersOf(results)) {
+        if (result?.status === 'accepted') accepted++
+        else if (result?.status === 'rejected') error ??= result.error ?? 'rejected'
+      }
+      if (error !== undefined) tell.failed(error)
+      return results
+    } catch (thrown) {
+      error = thrown ?? 'thrown'
+      throw thrown
+    } finally {
+      recordCall(telemetry, publisher, { beganAt, accepted, error })
+    }
   })
+}
+
+/** A third party's publisher may answer anything, which is found out later. */
+function answersOf(results: unknown): readonly (PublishResult | undefined)[] {
+  return Array.isArray(results) ? (results as readonly (PublishResult | undefined)[]) : []
 }
 
 /** A call of one topic has the topic in its name, and a call of one message has the ids of the message. */
