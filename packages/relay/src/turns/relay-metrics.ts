@@ -1,6 +1,5 @@
-import type { Attributes, Publisher, Telemetry } from '@txbox/core'
+import type { Telemetry } from '@txbox/core'
 import type { BacklogMessage } from '@txbox/core/ports'
-import { ATTRIBUTES, errorTypeOf } from '@txbox/core/internal'
 import type { Refused } from './refusals.ts'
 
 /** Counts the settled results of messages, and how long accepted ones took since they were stored. */
@@ -29,21 +28,4 @@ export function countSettled(
 function outcomeOf({ message, refusal }: Refused): 'dead_lettered' | 'rejected' | 'uncounted' {
   if (refusal.retryInMs === undefined) return 'dead_lettered'
   return refusal.attempts > message.attempts ? 'rejected' : 'uncounted'
-}
-
-/** Records one call of the publisher. */
-export function recordCall(
-  telemetry: Telemetry,
-  publisher: Publisher,
-  call: { readonly beganAt: number; readonly accepted: number; readonly error: unknown },
-): void {
-  const { system } = publisher
-  const attributes: Attributes = {
-    ...(system === undefined ? {} : { [ATTRIBUTES.system]: system }),
-    [ATTRIBUTES.operationName]: 'send',
-  }
-  const failed =
-    call.error === undefined ? attributes : { ...attributes, [ATTRIBUTES.errorType]: errorTypeOf(call.error) }
-  telemetry.record('messaging.client.operation.duration', (performance.now() - call.beganAt) / 1000, failed)
-  if (call.accepted > 0) telemetry.count('messaging.client.sent.messages', call.accepted, attributes)
 }

@@ -1,6 +1,12 @@
-import type { OutboxMessage, PublishResult, Publisher, SpanDescription, Telemetry } from '@txbox/core'
-import { ATTRIBUTES, linksTo } from '@txbox/core/internal'
-import { recordCall } from './relay-metrics.ts'
+import type {
+  Attributes,
+  OutboxMessage,
+  PublishResult,
+  Publisher,
+  SpanDescription,
+  Telemetry,
+} from '@txbox/core'
+import { ATTRIBUTES, errorTypeOf, linksTo } from '@txbox/core/internal'
 
 /** Runs one call of the publisher in a span of its own, which is linked to the contexts of the messages. */
 export function inSendingSpan(
@@ -58,4 +64,21 @@ function describe(publisher: Publisher, messages: readonly OutboxMessage[]): Spa
       ...(server?.port === undefined ? {} : { [ATTRIBUTES.serverPort]: server.port }),
     },
   }
+}
+
+/** Records one call of the publisher. */
+function recordCall(
+  telemetry: Telemetry,
+  publisher: Publisher,
+  call: { readonly beganAt: number; readonly accepted: number; readonly error: unknown },
+): void {
+  const { system } = publisher
+  const attributes: Attributes = {
+    ...(system === undefined ? {} : { [ATTRIBUTES.system]: system }),
+    [ATTRIBUTES.operationName]: 'send',
+  }
+  const failed =
+    call.error === undefined ? attributes : { ...attributes, [ATTRIBUTES.errorType]: errorTypeOf(call.error) }
+  telemetry.record('messaging.client.operation.duration', (performance.now() - call.beganAt) / 1000, failed)
+  if (call.accepted > 0) telemetry.count('messaging.client.sent.messages', call.accepted, attributes)
 }
