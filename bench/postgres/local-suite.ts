@@ -35,6 +35,7 @@ const TITLES: Readonly<Record<string, string>> = {
   pgBoss: 'pg-boss, batches of 5000',
   nothing: 'local consumer, at least once, no keys',
   nothingKeyed: 'local consumer, at least once, 1000 keys',
+  nothingFloor: `its settlements without the consumer, ${BATCH} messages each`,
 }
 
 type BenchPool = ReturnType<BenchDatabase['pool']>
@@ -140,11 +141,13 @@ async function measureNothing(
   rounds: number,
 ): Promise<readonly Target[]> {
   const how = { mode: 'at-least-once', work: async () => undefined } as const
+  const nothing = await localVariant(database, pool, MANY_MESSAGES, 'nothing', { ...how, keyed: false })
   const variants = [
     await graphileWorkerVariant(database, pool, MANY_MESSAGES),
     await pgBossVariant(database, pool, MANY_MESSAGES),
-    await localVariant(database, pool, MANY_MESSAGES, 'nothing', { ...how, keyed: false }),
+    nothing,
     await localVariant(database, pool, MANY_MESSAGES, 'nothingKeyed', { ...how, keyed: true }),
+    localStatementsAlone(database, nothing, 'nothingFloor', { limit: BATCH }),
   ]
   console.log(
     `\nlocal: handling ${whole(MANY_MESSAGES)} messages by a handler that does nothing, one process`,

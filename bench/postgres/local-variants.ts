@@ -95,6 +95,13 @@ function consumerOf(pool: Pool, schema: string, { mode, work }: Pick<How, 'mode'
   })
 }
 
+interface AloneOptions {
+  /** The number of messages of one transaction, or of one settlement. */
+  readonly limit: number
+  /** The work of a transaction. Without it, the messages are settled as those of at-least-once handlers are. */
+  readonly work?: QueueWork | undefined
+}
+
 /**
  * The statements of a local consumer without the consumer: nothing is decoded, held or reported, and the rows are known. No local
  * consumer can be faster, so a target above the rate of this variant cannot be reached. `local` is the variant whose tables are used.
@@ -103,7 +110,7 @@ export function localStatementsAlone<N extends string>(
   database: BenchDatabase,
   local: DrainVariant,
   name: N,
-  { limit, work }: { readonly limit: number; readonly work: QueueWork },
+  { limit, work }: AloneOptions,
 ): DrainVariant<N> {
   const { schema, table, messages } = local
   return {
@@ -116,30 +123,29 @@ export function localStatementsAlone<N extends string>(
       const leases = ports.leases()
       const names = SHARDS.map((shard) => `local/${CONSUMER}/${shard}`)
       const held = await leases.acquire(names, { owner: 'bench', ttlMs: 600_000, limit: names.length })
-      const rows: {
-        readonly at: LocalShard
-        readonly lease: Lease
-        readonly rows: readonly LocalMessage[]
-      }[] = []
+      const batches: Batch[] = []
       for (const [shard, leaseName] of names.entries()) {
         const at = { consumer: CONSUMER, shard }
         const lease = held.find((one) => one.name === leaseName)!
         const how = { after: undefined, without: [] }
         const { messages } = await store.read(at, { messages: 100_000, bytes: 256 * MIB }, how)
         for (let n = 0; n < messages.length; n += limit) {
-          rows.push({ at, lease, rows: messages.slice(n, n + limit) })
+          batches.push({ at, lease, rows: messages.slice(n, n + limit) })
         }
       }
+      const handle = async ({ at, lease, rows }: Batch): Promise<unknown> =>
+        work === undefined
+          ? store.settle(lease, at, { accepted: rows, refused: [], behind: [] })
+          : ports.transact(async (tx, session) => {
+              await store.lock(session, lease, at, rows)
+              await work(tx as PoolClient, rows.length)
+              await store.remove(session, at, rows)
+            }, {})
       let published = 0
       const client = async (): Promise<void> => {
-        for (let next = rows.pop(); next !== undefined; next = rows.pop()) {
-          const { at, lease, rows: batch } = next
-          await ports.transact(async (tx, session) => {
-            await store.lock(session, lease, at, batch)
-            await work(tx as PoolClient, batch.length)
-            await store.remove(session, at, batch)
-          }, {})
-          published += batch.length
+        for (let next = batches.pop(); next !== undefined; next = batches.pop()) {
+          await handle(next)
+          published += next.rows.length
         }
       }
       await Promise.all(Array.from({ length: HANDLERS }, client))
@@ -154,4 +160,10 @@ export function localStatementsAlone<N extends string>(
     },
     left: (pool) => rowsIn(pool, table),
   }
+}
+
+interface Batch {
+  readonly at: LocalShard
+  readonly lease: Lease
+  readonly rows: readonly LocalMessage[]
 }

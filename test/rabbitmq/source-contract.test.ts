@@ -1,21 +1,25 @@
-import { onTestFinished } from 'vitest'
+import { describe, onTestFinished, test } from 'vitest'
 import { rabbitmqSource } from '@txbox/rabbitmq'
-import { sourceContract } from '../support/subjects/source-contract.ts'
+import { sourceContract } from '@txbox/testing'
 import { UnreliableNetwork } from '../support/worlds/unreliable-network.ts'
 import { useBroker } from './broker-under-test.ts'
 
 const broker = useBroker()
 
 for (const type of ['quorum', 'classic'] as const) {
-  sourceContract(`RabbitMQ, ${type} queue`, async () => {
+  const traits = {
+    ...{ delays: false, countsDeliveries: type === 'quorum', keepsRejected: true, ordersKeys: false },
+    ...{ settlesInTransaction: false, leaseMs: undefined, isExclusive: false },
+  }
+  const cases = sourceContract({ traits, offers: ['network', 'outage'] }, async () => {
     const deadLetterExchange = await broker.exchange('fanout')
     const graveyard = await broker.queue({ type })
     await broker.channel.bindQueue(graveyard, deadLetterExchange, '')
     const queue = broker.name('queue')
     broker.deleteAfterwards(queue)
-    const between = await UnreliableNetwork.to(broker.address)
-    onTestFinished(() => between.close())
-    const url = broker.urlAt(between.address)
+    const network = await UnreliableNetwork.to(broker.address)
+    onTestFinished(() => network.close())
+    const url = broker.urlAt(network.address)
     const source = rabbitmqSource({ url, queue, declare: { type, deadLetterExchange } })
     // The first connection creates the queue.
     await (await source.open({ prefetch: 1, failed: () => undefined })).close()
@@ -28,12 +32,16 @@ for (const type of ['quorum', 'classic'] as const) {
         await channel.waitForConfirms()
         await channel.close()
       },
-      cut: () => between.cut(),
+      network,
       left: async () => (await broker.channel.checkQueue(queue)).messageCount,
       rejected: async () => {
         rejected.push(...(await broker.ids(graveyard)))
         return rejected
       },
     }
+  })
+
+  describe(`the source contract of a ${type} queue`, () => {
+    test.for(cases.map((each) => [each.name, each.run] as const))('%s', ([, run]) => run())
   })
 }

@@ -1,17 +1,44 @@
+import { describe, test } from 'vitest'
+import { sourceContract, type SourceContractOptions, type SourceTraits } from '@txbox/testing'
 import { MemorySource } from '../support/subjects/memory-source.ts'
-import { sourceContract } from '../support/subjects/source-contract.ts'
 
-for (const countsDeliveries of [true, false]) {
-  sourceContract(`in memory, counts: ${countsDeliveries}`, async () => {
-    const source = new MemorySource({ countsDeliveries })
+const BROKER: SourceTraits = {
+  ...{ delays: false, countsDeliveries: true, keepsRejected: true, ordersKeys: false },
+  settlesInTransaction: false,
+  leaseMs: undefined,
+}
+
+/** A queue in memory is open once at a time, and every lost connection ends it. */
+const contract = (options: SourceContractOptions) =>
+  sourceContract({ competes: false, survivesCut: false, ...options }, async () => {
+    const source = new MemorySource(options.traits)
     return {
       source,
-      send: async (ids) => {
-        for (const id of ids) source.send(id)
+      send: async (ids, { key } = {}) => {
+        for (const id of ids) source.send(id, key === undefined ? {} : { key })
       },
-      cut: () => source.cut(),
+      network: { cut: () => source.cut() },
       left: async () => source.left.length - source.out,
       rejected: async () => source.rejected.map(({ id }) => id),
     }
+  })
+
+const KINDS: Readonly<Record<string, SourceContractOptions>> = {
+  'that counts': { traits: BROKER, offers: ['network', 'uncounted'] },
+  'that does not count': { traits: { ...BROKER, countsDeliveries: false }, offers: ['network'] },
+  'with leases and delays': {
+    traits: { ...BROKER, delays: true, keepsRejected: false, leaseMs: 300 },
+    offers: ['network', 'uncounted', 'lease'],
+  },
+  'that orders keys': {
+    traits: { ...BROKER, ordersKeys: true },
+    offers: ['network', 'uncounted'],
+    inOrder: true,
+  },
+}
+
+for (const [kind, options] of Object.entries(KINDS)) {
+  describe(`the source contract of a queue in memory ${kind}`, () => {
+    test.for(contract(options).map((each) => [each.name, each.run] as const))('%s', ([, run]) => run())
   })
 }

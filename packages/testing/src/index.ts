@@ -1,5 +1,6 @@
 export { publisherContract } from './publisher/publisher-contract.ts'
-export type { ContractCase } from './publisher/contract-case.ts'
+export { sourceContract } from './source/source-contract.ts'
+export type { ContractCase } from './cases/contract-case.ts'
 export type {
   ArrivedMessage,
   NetworkUnderTest,
@@ -8,4 +9,19 @@ export type {
   PublisherUnderTest,
   ReadMessage,
 } from './publisher/publisher-under-test.ts'
-export type { OutboxMessage, PublishResult, Publisher } from '@txbox/core'
+export type {
+  SettlingTransaction,
+  SourceContractOptions,
+  SourceNetwork,
+  SourceOffer,
+  SourceUnderTest,
+} from './source/source-under-test.ts'
+export type {
+  Delivery,
+  OpenSource,
+  OutboxMessage,
+  PublishResult,
+  Publisher,
+  Source,
+  SourceTraits,
+} from '@txbox/core'

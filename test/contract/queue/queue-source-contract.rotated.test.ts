@@ -1,22 +1,48 @@
+import { test } from 'vitest'
 import { queueSource } from '@txbox/queue'
+import { sourceContract } from '@txbox/testing'
 import { QueueUnderTest } from '../../support/subjects/queue-under-test.ts'
 import { rootThroughProxy } from '../../support/engines/root-through-proxy.ts'
-import { sourceContract } from '../../support/subjects/source-contract.ts'
 import { mainKind, useRoot, useTarget } from '../../support/engines/target.ts'
 
 const target = useTarget()
 const root = useRoot(target, mainKind(target), { max: 8 })
+const LEASE_MS = 1000
 
-sourceContract('stored queue', async () => {
-  const { proxy, through } = await rootThroughProxy(target, mainKind(target))
-  // Messages are sent, and looked at, past the network that breaks.
-  const subject = new QueueUnderTest(target, root)
-  const queue = subject.twin(through)
-  return {
-    source: queueSource(queue, { pollIntervalMs: { min: 5, max: 20 } }),
-    send: async (ids) => void (await subject.sendTogether(ids.map((id) => ({ id })))),
-    cut: () => proxy.cut(),
-    left: () => subject.visible(),
-    rejected: async () => (await subject.queue.deadLetters.list({ limit: 1000 })).map(({ id }) => id),
+const traits = {
+  ...{ delays: true, countsDeliveries: true, keepsRejected: true, ordersKeys: true },
+  settlesInTransaction: true,
+  maxDeliveries: 10,
+}
+
+function open(visibilityTimeoutMs: number) {
+  return async () => {
+    const { proxy, through } = await rootThroughProxy(target, mainKind(target))
+    // Messages are sent, and looked at, past the network that breaks.
+    const subject = new QueueUnderTest(target, root)
+    const queue = subject.twin(through, { visibilityTimeoutMs })
+    return {
+      source: queueSource(queue, { pollIntervalMs: { min: 5, max: 20 } }),
+      send: async (ids: readonly string[], { key }: { key?: string | undefined } = {}) =>
+        void (await subject.sendTogether(ids.map((id) => ({ id, ...(key !== undefined && { key }) })))),
+      network: { cut: () => proxy.cut() },
+      left: () => subject.visible(),
+      rejected: async () => (await subject.queue.deadLetters.list({ limit: 1000 })).map(({ id }) => id),
+      begin: () => through.begin(),
+    }
   }
-})
+}
+
+const VISIBLE_MS = 30_000
+const offers = ['network', 'transactions', 'uncounted'] as const
+const cases = [
+  ...sourceContract({ traits: { ...traits, leaseMs: VISIBLE_MS }, offers }, open(VISIBLE_MS)),
+  ...sourceContract({ traits: { ...traits, leaseMs: LEASE_MS }, offers: ['lease'] }, open(LEASE_MS)).filter(
+    ({ rule }) => rule === 'E8',
+  ),
+]
+
+test.for(cases.map((each) => [each.name, each.run] as const))(
+  'source contract, stored queue: %s',
+  ([, run]) => run(),
+)

@@ -1,5 +1,6 @@
 import type { OutboxMessage, PublishResult } from '@txbox/core'
-import { failure as rejection, outboxMessage } from '../../../packages/testing/src/publisher/sent-messages.ts'
+import { failure as rejection } from '../../../packages/testing/src/cases/failure.ts'
+import { outboxMessage } from '../../../packages/testing/src/publisher/sent-messages.ts'
 
 export { outboxMessage, publish, summary } from '../../../packages/testing/src/publisher/sent-messages.ts'
 

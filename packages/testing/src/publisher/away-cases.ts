@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { propertyOf } from '@txbox/core/internal'
-import type { Draft } from './contract-case.ts'
+import { failure } from '../cases/failure.ts'
+import type { Draft } from './publisher-case.ts'
 import {
   acceptedOf,
   answersOf,
-  failure,
   haveArrived,
   messagesOf,
   outboxMessage,

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import type { OutboxMessage } from '@txbox/core'
-import type { Draft } from './contract-case.ts'
+import { randomOf } from '../cases/random-of.ts'
+import type { Draft } from './publisher-case.ts'
 import type { PublisherContractOptions, PublisherUnderTest, ReadMessage } from './publisher-under-test.ts'
-import { outboxMessage, publish, publishAll, randomOf, reasonIn, sameIds, summary } from './sent-messages.ts'
+import { outboxMessage, publish, publishAll, reasonIn, sameIds, summary } from './sent-messages.ts'
 
 const needs = ['readBack'] as const
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { OutboxMessage } from '@txbox/core'
-import type { Draft } from './contract-case.ts'
+import { randomOf } from '../cases/random-of.ts'
+import type { Draft } from './publisher-case.ts'
 import {
   acceptedOf,
   answersOf,
@@ -8,7 +9,6 @@ import {
   idsOf,
   outboxMessage,
   publish,
-  randomOf,
   sameIds,
   summary,
 } from './sent-messages.ts'

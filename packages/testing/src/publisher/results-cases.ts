@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Draft } from './contract-case.ts'
+import type { Draft } from './publisher-case.ts'
 import {
   bytesById,
   messagesOf,

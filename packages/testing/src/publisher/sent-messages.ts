@@ -93,16 +93,6 @@ export function reasonIn(result: PublishResult | undefined): string {
   return result?.status === 'rejected' ? reasonOf(result.error) : ''
 }
 
-/** The error of a promise that must reject. */
-export async function failure(promise: Promise<unknown>): Promise<unknown> {
-  const outcome = await promise.then(
-    () => ({ rejected: false, error: undefined }),
-    (error: unknown) => ({ rejected: true, error }),
-  )
-  assert.ok(outcome.rejected, 'the call resolved, but had to reject')
-  return outcome.error
-}
-
 export function idsOf(messages: readonly { readonly id: string }[]): string[] {
   return messages.map(({ id }) => id)
 }
@@ -129,14 +119,4 @@ export function idsByKey(messages: readonly OutboxMessage[]): string[][] {
   const keys = new Map<string, string[]>()
   for (const { id, key } of messages) if (key !== undefined) keys.set(key, [...(keys.get(key) ?? []), id])
   return [...keys.values()]
-}
-
-/** Random numbers from 0 (inclusive) to `below` (exclusive), the same for the same seed. */
-export function randomOf(seed: number): (below: number) => number {
-  let state = seed
-  return (below) => {
-    // A linear congruential generator; its low bits are not used.
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return Math.floor((state / 2 ** 32) * below)
-  }
 }

@@ -1,15 +1,8 @@
 import assert from 'node:assert/strict'
 import { within } from '@txbox/core/internal'
-import type { Draft } from './contract-case.ts'
-import {
-  acceptedOf,
-  answersOf,
-  failure,
-  haveArrived,
-  messagesOf,
-  publish,
-  publishAll,
-} from './sent-messages.ts'
+import { failure } from '../cases/failure.ts'
+import type { Draft } from './publisher-case.ts'
+import { acceptedOf, answersOf, haveArrived, messagesOf, publish, publishAll } from './sent-messages.ts'
 
 /** A call that is aborted, or whose publisher is closed, ends within this time. */
 const STOP_MS = 1000

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
-import type { Draft } from './contract-case.ts'
-import { failure, outboxMessage, publish, publishAll, reasonIn, sameIds, summary } from './sent-messages.ts'
+import { failure } from '../cases/failure.ts'
+import type { Draft } from './publisher-case.ts'
+import { outboxMessage, publish, publishAll, reasonIn, sameIds, summary } from './sent-messages.ts'
 import { reasonOf } from '@txbox/core/internal'
 
 /** Which messages are rejected, and for how long. */

@@ -1,14 +1,5 @@
+import { runAll, type ContractCase } from '../cases/contract-case.ts'
 import type { PublisherContractOptions, PublisherOffer, PublisherUnderTest } from './publisher-under-test.ts'
-
-/** One case of the contract, for any test runner: `for (const each of cases) test(each.name, each.run)`. */
-export interface ContractCase {
-  /** The rule and what it says, as the title of a test. */
-  readonly name: string
-  /** The code of the rule, such as `P3`. */
-  readonly rule: string
-  /** Rejects with an `AssertionError` of `node:assert` if the publisher breaks the rule. */
-  readonly run: () => Promise<void>
-}
 
 /** A case before it has a subject. */
 export interface Draft {
@@ -31,23 +22,13 @@ export function caseOf(
     name: `${rule} ${says}`,
     run: async () => {
       const subject = await open()
-      const failures: unknown[] = []
-      const steps = [
+      await runAll([
         () => check(subject, options),
         () => subject.publisher.close?.(),
         () => subject.refused?.publisher.close?.(),
         () => subject.unresolved?.close?.(),
         () => subject.close?.(),
-      ]
-      for (const step of steps) {
-        try {
-          await step()
-        } catch (error) {
-          failures.push(error)
-        }
-      }
-      // The first one: an error of closing must not hide the rule that was broken before.
-      if (failures.length > 0) throw failures[0]
+      ])
     },
   }
 }
