@@ -22,6 +22,7 @@ const SUITES = {
   'pg-boss': { projects: ['pg-boss'], files: ['test/pg-boss/'] },
   cloudevents: { projects: ['unit', 'webhook', 'rabbitmq', 'kafka'], files: ['cloud-events'] },
   'idempotency-key': { projects: ['postgres', 'http'], files: ['test/contract/http/', 'test/http/'] },
+  opentelemetry: { projects: ['opentelemetry'], files: ['test/opentelemetry/'] },
   redis: { projects: ['redis'], files: ['test/redis/'] },
   webhook: { projects: ['webhook'], files: ['test/webhook/'] },
   testing: {

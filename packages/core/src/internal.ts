@@ -94,3 +94,22 @@ export { usablePause } from './time/usable-pause.ts'
 export { uuidV7 } from './messages/uuid-v7.ts'
 export { mysqlVersionRange, postgresVersionRange } from './database/version-ranges.ts'
 export { within } from './time/within.ts'
+export { ATTRIBUTES } from './telemetry/names.ts'
+export { GuardedTelemetry } from './telemetry/guarded-telemetry.ts'
+export {
+  registeredTelemetry,
+  spanParentOption,
+  telemetryOption,
+  type FindTelemetry,
+} from './telemetry/telemetry-option.ts'
+export {
+  isInSpan,
+  markInSpan,
+  processingOne,
+  processingSeveral,
+  type Processing,
+  type SpanParent,
+} from './telemetry/processing-span.ts'
+export { errorTypeOf } from './telemetry/error-type.ts'
+export { linksTo } from './telemetry/links.ts'
+export { isTraceparent, isTracestate, traceContextOf } from './telemetry/trace-context.ts'

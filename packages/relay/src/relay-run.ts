@@ -89,6 +89,7 @@ export class RelayRun {
       publishTimeoutMs: settings.publishTimeoutMs,
       retry: settings.retry,
       events: settings.events,
+      telemetry: settings.telemetry,
       limits: { messages: settings.batchSize, bytes: settings.batchBytes },
       lookAfterMs: settings.pollMs.listening.max,
       healAfterMs: settings.healAfterMs,
@@ -166,7 +167,7 @@ export class RelayRun {
   }
 
   #addShards(): LeaseGroup {
-    const { events, leaseMs } = this.#settings
+    const { events, leaseMs, telemetry } = this.#settings
     const group = this.#keeper.add({
       path: '',
       leaseMs,
@@ -178,6 +179,7 @@ export class RelayRun {
         lost: (held, reason) => {
           void this.#lanes.abandon(held).then(() => group.rest(held))
           events.emit('lease-lost', { shard: held.shard, term: held.lease.term, reason })
+          telemetry()?.count('txbox.relay.leases.lost', 1, { reason })
         },
       },
     })
