@@ -49,6 +49,7 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
 
 class KafkaPublisher implements Publisher {
   readonly ordering = 'per-key'
+  readonly system = 'kafka'
   readonly cloudEvents = { prefix: 'ce_', contentTypeAsAttribute: false, percentEncode: false }
   readonly #connection: SharedConnection<KafkaConnection>
   readonly #settings: CallSettings

@@ -99,6 +99,7 @@ export function kafkaSource<P = unknown>(options: KafkaSourceOptions): Source<P>
 
 class KafkaSource<P> implements Source<P> {
   readonly name: string
+  readonly system = 'kafka'
   readonly traits = TRAITS
   readonly #settings: SubscriptionSettings
   #turn = 0

@@ -44,6 +44,8 @@ export function natsPublisher(options: NatsPublisherOptions): Publisher {
 
 class NatsPublisher implements Publisher {
   readonly ordering = 'per-key'
+  readonly system = 'nats'
+  readonly cloudEvents = { prefix: 'ce-', contentTypeAsAttribute: true, percentEncode: true }
   readonly #connection: SharedConnection<PublishConnection>
   readonly #settings: PublisherSettings
   readonly #seen = new RememberedNames()

@@ -23,6 +23,7 @@ export function natsSource<P = unknown>(options: NatsSourceOptions): Source<P> {
 
 class NatsSource<P> implements Source<P> {
   readonly name: string
+  readonly system = 'nats'
   readonly traits: SourceTraits
   readonly #settings: SourceSettings
   readonly #offsets = new CountOffsets()

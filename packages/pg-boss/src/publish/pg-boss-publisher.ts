@@ -33,6 +33,7 @@ export function pgBossPublisher(options: PgBossPublisherOptions): Publisher {
 
 class PgBossPublisher implements Publisher {
   readonly ordering = 'per-key'
+  readonly system = 'pg-boss'
   readonly #settings: CallSettings
   readonly #closing = new AbortController()
 

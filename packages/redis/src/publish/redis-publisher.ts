@@ -38,6 +38,7 @@ export function redisPublisher(options: RedisPublisherOptions): Publisher {
 
 class RedisPublisher implements Publisher {
   readonly ordering = 'per-key'
+  readonly system = 'redis'
   readonly #connection: SharedConnection<RedisConnection>
   readonly #settings: PublisherSettings
 

@@ -133,6 +133,7 @@ function refuseSharedClient(check: OptionChecker, client: RedisStreamsClient): v
 
 class RedisSource<P> implements Source<P> {
   readonly name: string
+  readonly system = 'redis'
   readonly traits: SourceTraits
   readonly #settings: GroupSettings
   /** The id after which a new group begins. */

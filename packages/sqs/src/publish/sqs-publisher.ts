@@ -46,6 +46,7 @@ export function sqsPublisher(options: SqsPublisherOptions = {}): Publisher {
 
 class SqsPublisher implements Publisher {
   readonly ordering = 'per-key'
+  readonly system = 'aws.sqs'
   readonly #settings: CallSettings
   readonly #checked: readonly AwsService[]
   #isClosed = false

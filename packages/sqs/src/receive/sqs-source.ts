@@ -29,6 +29,7 @@ export function sqsSource<P = unknown>(options: SqsSourceOptions): Source<P> {
 
 class SqsSource<P> implements Source<P> {
   readonly name: string
+  readonly system = 'aws.sqs'
   readonly traits: SourceTraits
   readonly #settings: SourceSettings
 

@@ -54,6 +54,7 @@ export function webhookPublisher(options: WebhookPublisherOptions = {}): Publish
 
 class WebhookPublisher implements Publisher {
   readonly ordering = 'per-key'
+  readonly system = 'http'
   readonly cloudEvents = { prefix: 'ce-', contentTypeAsAttribute: false, percentEncode: true }
   readonly #settings: AttemptSettings
   readonly #slots: HostSlots
