@@ -66,6 +66,16 @@ export {
   type TransactionLibraryRoot,
 } from './database/transaction-library.ts'
 export type { StoredId } from './messages/stored-id.ts'
+export { telemetryKey } from './telemetry/telemetry-option.ts'
+export type { CounterName, GaugeName, HistogramName } from './telemetry/names.ts'
+export type {
+  Attributes,
+  Observation,
+  SpanDescription,
+  SpanHandle,
+  Telemetry,
+} from './telemetry/telemetry.ts'
+export type { TraceContext } from './telemetry/trace-context.ts'
 export { exponentialBackoff, type RetryPolicy } from './time/retry-policy.ts'
 export type { IsolationLevel, TransactOptions } from './ports/transact-options.ts'
 export type {

@@ -5,6 +5,7 @@ import type {
   NewMessage,
   OneOrMore,
   StoredId,
+  Telemetry,
 } from '@txbox/core'
 import {
   OptionChecker,
@@ -13,6 +14,7 @@ import {
   notifyOption,
   portsOf,
   subscribersOption,
+  telemetryOption,
 } from '@txbox/core/internal'
 import { refuseTooManyKeys } from './refuse-too-many-keys.ts'
 
@@ -105,6 +107,13 @@ export interface OutboxOptions {
    * inbox table, in the transaction of the message. @default off
    */
   deduplication?: DeduplicationOptions
+  /**
+   * Where traces go. The context of the code that publishes is stored with each message, and travels on with it; a header
+   * `traceparent` of a message takes precedence.
+   *
+   * @default the telemetry that is registered for the process, such as by `import '@txbox/opentelemetry/register'`
+   */
+  telemetry?: Telemetry | undefined
 }
 
 export interface SubscriptionOptions {
@@ -151,6 +160,7 @@ export function createOutbox(options: OutboxOptions & Partial<SubscriptionOption
     'subscriptions',
     'registered',
     'unrouted',
+    'telemetry',
   )
   const ports = portsOf(where, options.database)
   const notify = notifyOption(check, options)
@@ -160,6 +170,7 @@ export function createOutbox(options: OutboxOptions & Partial<SubscriptionOption
     ports,
     call: { where: 'publish', consumer: SENDS_CONSUMER, topicOptional: subscribers !== undefined },
     deduplication: options.deduplication,
+    telemetry: telemetryOption(check, options.telemetry),
     check: lockKeys ? refuseTooManyKeys : undefined,
     append: (session, messages) => ports.outbox.append(session, messages, { notify, lockKeys, subscribers }),
   })

@@ -1,5 +1,5 @@
 import { hours, type ConnectedDatabase, type Database, type TransactionHandle } from '@txbox/core'
-import { OptionChecker, isConnected, notifyOption, portsOf } from '@txbox/core/internal'
+import { OptionChecker, isConnected, notifyOption, portsOf, telemetryOption } from '@txbox/core/internal'
 import { MessageSender } from './message-sender.ts'
 import type { Queue, QueueOptions, SendingQueue } from './queue.ts'
 import { StoredQueue } from './stored-queue.ts'
@@ -52,6 +52,7 @@ export function createQueue(options: QueueOptions & { database: Database }): Sen
     'maxReceives',
     'deduplication',
     'notify',
+    'telemetry',
   )
   const ports = portsOf(where, options.database)
   const name = check.text('name', { max: 80 })
@@ -60,6 +61,7 @@ export function createQueue(options: QueueOptions & { database: Database }): Sen
     name,
     notify,
     deduplication: options.deduplication,
+    telemetry: telemetryOption(check, options.telemetry),
     visibilityTimeoutMs: check.milliseconds('visibilityTimeoutMs', {
       min: 1000,
       max: hours(12),

@@ -6,6 +6,7 @@ import type {
   NewMessage,
   OneOrMore,
   StoredId,
+  Telemetry,
 } from '@txbox/core'
 
 export interface QueueOptions {
@@ -41,6 +42,13 @@ export interface QueueOptions {
    * @default 'auto'; on MySQL and MariaDB, which cannot notify, this is `false`
    */
   notify?: boolean | 'auto' | undefined
+  /**
+   * Where traces go. The context of the code that sends is stored with each message, and receivers get it as the headers
+   * `traceparent` and `tracestate`; a header `traceparent` of a message takes precedence.
+   *
+   * @default the telemetry that is registered for the process, such as by `import '@txbox/opentelemetry/register'`
+   */
+  telemetry?: Telemetry | undefined
 }
 
 /** A message to send. `key` is the message group: the messages of one key are received in order, one at a time. */

@@ -62,6 +62,7 @@ function messageColumns(target: Target): readonly fc.Arbitrary<Altered>[] {
     parameter('type', nullableText),
     parameter('content_type', fc.oneof(text, fc.constantFrom('', 'application/json', 'text/plain'))),
     parameter('correlation_id', nullableText),
+    parameter('trace_context', nullableText),
     parameter(
       'payload',
       fc.uint8Array().map((bytes) => Buffer.from(bytes)),
@@ -121,6 +122,7 @@ export function alteredLease(target: Target): fc.Arbitrary<readonly Altered[]> {
 export function alteredClaim(target: Target): fc.Arbitrary<readonly Altered[]> {
   return some([
     parameter('correlation_id', nullableText),
+    parameter('trace_context', nullableText),
     parameter('result', fc.option(json)),
     instant(target, 'processed_at', false),
     instant(target, 'expires_at', false),

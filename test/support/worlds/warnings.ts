@@ -10,3 +10,14 @@ export function smallPoolWarnings(): readonly string[] {
   onTestFinished(() => void process.off('warning', listener))
   return caught
 }
+
+/** The process warnings with a code, from now until the end of the test. They arrive a turn of the event loop later. */
+export function warningsOf(code: string): readonly string[] {
+  const caught: string[] = []
+  const listener = (warning: Error): void => {
+    if (Reflect.get(warning, 'code') === code) caught.push(warning.message)
+  }
+  process.on('warning', listener)
+  onTestFinished(() => void process.off('warning', listener))
+  return caught
+}

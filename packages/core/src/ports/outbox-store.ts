@@ -20,6 +20,11 @@ export interface EncodedMessage {
 export interface MessageToStore extends EncodedMessage {
   /** The message is not published before this instant. Such a message is stored as a parked message. */
   readonly deliverAt?: Date | undefined
+  /**
+   * The trace context of the producer: `traceparent`, or `traceparent;tracestate`. Reads return it as these headers. It is not
+   * among `headers`.
+   */
+  readonly traceContext?: string | undefined
 }
 
 /**

@@ -30,6 +30,10 @@ export interface Publisher {
    * messages of that key.
    */
   readonly ordering?: 'none' | 'per-key' | undefined
+  /** The name of the broker's kind in spans and metrics, such as `rabbitmq` or `kafka`. */
+  readonly system?: string | undefined
+  /** The address of the broker in spans and metrics, without user or password. */
+  readonly server?: { readonly address: string; readonly port?: number | undefined } | undefined
   /**
    * Publishes the messages and resolves with one result for each message, in the order given. If `publish` throws, the
    * fate of the messages without a result is unknown: the whole relay pauses, counts no attempt, and publishes the same

@@ -11,6 +11,7 @@ import { reasonOf } from '../errors/reason-of.ts'
 import { payloadForm } from '../payload.ts'
 import { SHARDS } from './shards.ts'
 import { uuidV7 } from '../messages/uuid-v7.ts'
+import { withTraceContext } from '../telemetry/trace-context.ts'
 
 const JSON_TYPE = 'application/json'
 const BYTES_TYPE = 'application/octet-stream'
@@ -230,8 +231,20 @@ export function shardOf(key: string | undefined): number {
   return crc32(key) % SHARDS
 }
 
-/** Parses the headers of a stored message. A row with invalid headers must not prevent other rows from being read. */
-export function decodeHeaders(text: string): Pick<BacklogMessage, 'headers' | 'undecodable'> {
+/**
+ * Parses the headers of a stored message, and adds its trace context. A row with invalid headers must not prevent other rows from
+ * being read.
+ */
+export function decodeHeaders(
+  text: string,
+  traceContext?: string,
+): Pick<BacklogMessage, 'headers' | 'undecodable'> {
+  const decoded = parsedHeaders(text)
+  if (traceContext === undefined) return decoded
+  return { ...decoded, headers: withTraceContext(decoded.headers, traceContext) }
+}
+
+function parsedHeaders(text: string): Pick<BacklogMessage, 'headers' | 'undecodable'> {
   if (text === '{}') return { headers: {}, undecodable: undefined }
   let headers: unknown
   try {

@@ -21,7 +21,7 @@ export function outboxStatements({
 }: Tables) {
   const append = (rows: readonly string[]): string => `
 insert into ${outbox}
-  (shard, id, topic, \`key\`, type, content_type, headers, correlation_id, payload, created_at)
+  (shard, id, topic, \`key\`, type, content_type, headers, correlation_id, trace_context, payload, created_at)
 values ${rows.join(',')}`
   return {
     /** Inserts one or more messages, numbered in the order of the rows. */
@@ -30,7 +30,7 @@ values ${rows.join(',')}`
     /** Like `append`; the first row of the call is `appendLockedRow`. */
     appendLocked: append,
 
-    appendRow: '(?, ?, ?, ?, ?, ?, ?, ?, ?, utc_timestamp(6))',
+    appendRow: '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, utc_timestamp(6))',
 
     /**
      * A row of `append` that first locks the rows of its keys until the transaction ends. The server evaluates the
@@ -41,7 +41,7 @@ values ${rows.join(',')}`
      * If rows are missing, EXP overflows, which is an error in every SQL mode: a missing row would lock nothing.
      */
     appendLockedRow: `((select if(count(*) = ?, ?, exp(1000 + count(*))) from ${keyLocks} force index (primary) where number in (?) for update),
-  ?, ?, ?, ?, ?, ?, ?, ?, utc_timestamp(6))`,
+  ?, ?, ?, ?, ?, ?, ?, ?, ?, utc_timestamp(6))`,
 
     /**
      * Deletes messages that were written outside of a transaction. The values are the number of the first message, and
@@ -54,11 +54,11 @@ where seq >= ? and id in (?)`,
     /** Stores scheduled messages as parked messages until they are due. They are not part of the order of a key. */
     schedule: (rows: readonly string[]) => `
 insert into ${parked}
-  (shard, id, topic, \`key\`, type, content_type, headers, correlation_id, payload, created_at, deliver_at, due_at)
+  (shard, id, topic, \`key\`, type, content_type, headers, correlation_id, trace_context, payload, created_at, deliver_at, due_at)
 values ${rows.join(',')}`,
 
     /** One row of `schedule`; the last two values are both the instant, in milliseconds. */
-    scheduleRow: `(?, ?, ?, ?, ?, ?, ?, ?, ?, utc_timestamp(6), '1970-01-01' + interval ? * 1000 microsecond,
+    scheduleRow: `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, utc_timestamp(6), '1970-01-01' + interval ? * 1000 microsecond,
   '1970-01-01' + interval ? * 1000 microsecond)`,
 
     takeBackScheduled: `
@@ -91,8 +91,8 @@ for update`,
       conditions: readonly string[],
     ) => `
 insert into ${localOutbox}
-  (consumer, shard, id, topic, \`key\`, type, content_type, headers, correlation_id, payload, created_at)
-select s.consumer, m.shard, m.id, m.topic, m.\`key\`, m.type, m.content_type, m.headers, m.correlation_id, m.payload,
+  (consumer, shard, id, topic, \`key\`, type, content_type, headers, correlation_id, trace_context, payload, created_at)
+select s.consumer, m.shard, m.id, m.topic, m.\`key\`, m.type, m.content_type, m.headers, m.correlation_id, m.trace_context, m.payload,
   utc_timestamp(6)
 ${eachSubscriber(messages, subscribers)}${conditions.join('')}
 order by m.n, s.consumer`,
@@ -107,8 +107,8 @@ order by m.n, s.consumer`,
       conditions: readonly string[],
     ) => `
 insert into ${localParked}
-  (consumer, shard, id, topic, \`key\`, type, content_type, headers, correlation_id, payload, created_at, deliver_at, due_at)
-select s.consumer, m.shard, cast(m.id as binary), m.topic, m.\`key\`, m.type, m.content_type, m.headers, m.correlation_id, m.payload,
+  (consumer, shard, id, topic, \`key\`, type, content_type, headers, correlation_id, trace_context, payload, created_at, deliver_at, due_at)
+select s.consumer, m.shard, cast(m.id as binary), m.topic, m.\`key\`, m.type, m.content_type, m.headers, m.correlation_id, m.trace_context, m.payload,
   utc_timestamp(6), '1970-01-01' + interval m.at_ms * 1000 microsecond, '1970-01-01' + interval m.at_ms * 1000 microsecond
 ${eachSubscriber(messages, subscribers)}${conditions.join('')}
 order by m.n, s.consumer`,
@@ -158,7 +158,7 @@ export const BETWEEN_MESSAGES = '\nunion all '
 
 /** The values that all tables of messages have in common, as columns with names. */
 const NAMED_COLUMNS =
-  '? as shard, ? as id, ? as topic, ? as `key`, ? as type, ? as content_type, ? as headers, ? as correlation_id, ? as payload'
+  '? as shard, ? as id, ? as topic, ? as `key`, ? as type, ? as content_type, ? as headers, ? as correlation_id, ? as trace_context, ? as payload'
 
 /**
  * Messages that are joined with their subscribers. JSON_TABLE cannot take payloads, so each message is a query of its own. A

@@ -15,7 +15,8 @@ import { bytesOf, fill, json, type Value } from '../connection/literals.ts'
 const ANY_SIZE = 4_294_967_295
 
 function toReceived(row: Row, receipt: string, maxReceives: number): QueueMessage {
-  const { seq, microseconds, id, topic, key, type, contentType, headers, correlationId } = toMessageRow(row)
+  const stored = toMessageRow(row)
+  const { seq, microseconds, id, topic, key, type, contentType, headers, correlationId } = stored
   return {
     place: seq,
     receipt,
@@ -26,7 +27,7 @@ function toReceived(row: Row, receipt: string, maxReceives: number): QueueMessag
     key,
     type,
     contentType,
-    ...decodeHeaders(headers),
+    ...decodeHeaders(headers, stored.traceContext),
     correlationId,
     payload: bytesOf(row['payload']),
     receives: columns.number(row, 'attempts'),

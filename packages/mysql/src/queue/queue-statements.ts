@@ -18,9 +18,9 @@ export function queueStatements({ queue }: Tables) {
   const handled = `q.due_at = ${EPOCH}, q.receipt = null, q.payload = ''`
   const append = (more: string, messages: readonly string[]): string => `
 insert into ${queue}
-  (shard, id, topic, \`key\`, type, content_type, headers, correlation_id, payload, ${more})
+  (shard, id, topic, \`key\`, type, content_type, headers, correlation_id, trace_context, payload, ${more})
 values ${messages.join(',')}`
-  const row = '(?, ?, ?, ?, ?, ?, ?, ?, ?'
+  const row = '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?'
   return {
     /** Stores one or more messages, which are visible at once. They are numbered in the order of the rows. */
     send: (messages: readonly string[]) => append('order_key, created_at, due_at', messages),

@@ -25,12 +25,27 @@ export interface MessageRow {
   readonly key: string | undefined
   readonly type: string | undefined
   readonly correlationId: string | undefined
+  readonly traceContext: string | undefined
 }
 
+/** The fields in the order of `messageColumns`. */
+type Fields = readonly [
+  seq: string,
+  payloadBytes: string,
+  stamp: string,
+  id: string,
+  topic: string,
+  contentType: string,
+  headers: string,
+  key: string,
+  type: string,
+  correlationId: string,
+  traceContext: string,
+]
+
 export function toMessageRow(row: Row): MessageRow {
-  const [seq, payloadBytes, stamp, id, topic, contentType, headers, key, type, correlationId] = fieldsOf(
-    row['fields'],
-  ) as [string, string, string, string, string, string, string, string, string, string]
+  const [seq, payloadBytes, stamp, id, topic, contentType, headers, key, type, correlationId, traceContext] =
+    fieldsOf(row['fields']) as Fields
   return {
     row,
     seq: BigInt(seq),
@@ -44,6 +59,7 @@ export function toMessageRow(row: Row): MessageRow {
     key: optional(key),
     type: optional(type),
     correlationId: optional(correlationId),
+    traceContext: optional(traceContext),
   }
 }
 
@@ -75,7 +91,7 @@ function toMessage(stored: MessageRow, shard: number, payload: Buffer): BacklogM
     key,
     type,
     contentType,
-    ...decodeHeaders(headers),
+    ...decodeHeaders(headers, stored.traceContext),
     correlationId,
     createdAt: new Date(Math.floor(microseconds / 1000)),
     payload,

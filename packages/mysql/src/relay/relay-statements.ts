@@ -214,7 +214,7 @@ export function messageColumns(
     ${digits(text(number))}, ${digits(`octet_length(${text('payload')})`)},
     ${digits(`timestampdiff(microsecond, '1970-01-01', ${text('created_at')})`)},
     cast(${text('id')} as binary), ${topic === 'topic' ? text('topic') : optional('topic')}, ${text('content_type')}, ${text('headers')},
-    ${optional('key')}, ${optional('type')}, ${optional('correlation_id')}
+    ${optional('key')}, ${optional('type')}, ${optional('correlation_id')}, ${optional('trace_context')}
   ) as fields,
   case when octet_length(${text('payload')}) <= ? then ${text('payload')} end as payload`
 }

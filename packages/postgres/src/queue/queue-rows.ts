@@ -31,7 +31,7 @@ export function buriedOf(row: Row, maxReceives: number): QueueMessage {
 /** Reads a row with the columns of a received message. */
 export function receivedOf(row: Row, receipt: string, maxReceives: number): QueueMessage {
   const text = (name: string): string | undefined => columns.optionalText(row, name)
-  const { headers, undecodable } = decodeHeaders(text('headers') ?? COMMON.headers)
+  const { headers, undecodable } = decodeHeaders(text('headers') ?? COMMON.headers, text('trace_context'))
   return {
     place: columns.bigint(row, 'place'),
     receipt,

@@ -38,7 +38,7 @@ select (select pg_catalog.count(*) from gone where gone.due_at is distinct from 
     /** Stores one message, which is visible at once. `order_key` is the key. */
     send: `
 insert into ${queue} (${MESSAGE_COLUMNS}, order_key, due_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $4, pg_catalog.clock_timestamp())`,
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $4, pg_catalog.clock_timestamp())`,
 
     /** Stores many messages, numbered in the order given: the default of `place` is evaluated after the sort. */
     sendBatch: `
@@ -48,14 +48,14 @@ from ${messageArrays()} with ordinality as given (${MESSAGE_COLUMNS}, n)
 order by n`,
 
     /**
-     * Stores messages that become visible at an instant ($10, in milliseconds). The instant 0 is replaced by 1 ms,
+     * Stores messages that become visible at an instant ($11, in milliseconds). The instant 0 is replaced by 1 ms,
      * because `due_at` at the epoch marks handled messages.
      */
     schedule: `
 insert into ${queue} (${MESSAGE_COLUMNS}, deliver_at, due_at)
 select ${MESSAGE_COLUMNS}, pg_catalog.to_timestamp(given.at_ms / 1000::double precision),
   pg_catalog.to_timestamp(greatest(given.at_ms, 1) / 1000::double precision)
-from ${messageArrays(', pg_catalog.unnest($10::double precision[])')} as given (${MESSAGE_COLUMNS}, at_ms)`,
+from ${messageArrays(', pg_catalog.unnest($11::double precision[])')} as given (${MESSAGE_COLUMNS}, at_ms)`,
 
     /** Marks a message as handled, so that a receiver releases its key. Has no RETURNING, which is faster. */
     settle: `

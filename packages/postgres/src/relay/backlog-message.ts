@@ -97,7 +97,7 @@ export interface LocatedMessage extends BacklogMessage {
 function toMessage(row: Row, shard: number, payload: Buffer): LocatedMessage {
   const text = (name: string): string | undefined => columns.optionalText(row, name)
   const address = text('address')
-  const { headers, undecodable } = decodeHeaders(text('headers') ?? COMMON.headers)
+  const { headers, undecodable } = decodeHeaders(text('headers') ?? COMMON.headers, text('trace_context'))
   return {
     seq: columns.bigint(row, 'seq'),
     stamp: stampOf(row),

@@ -14,7 +14,7 @@ export const COMMON = { contentType: 'application/json', headers: '{}' } as cons
 const COPIED_COLUMNS = [
   ...['seq', 'created_at', 'ctid'],
   ...['topic', 'type', 'content_type', 'headers'],
-  ...['id', 'key', 'correlation_id'],
+  ...['id', 'key', 'correlation_id', 'trace_context'],
 ] as const
 
 /** Where messages wait, and which statements read them. */
@@ -120,7 +120,7 @@ where ${ofConsumer('o', '$4')}o.shard = $1 and o.seq = any ($2::bigint[])
  */
 export function messageColumns(table: string): string {
   const of = (column: string): string => `${table}.${column}`
-  return `${['id', 'topic', 'key', 'type', 'correlation_id'].map(of).join(', ')},
+  return `${['id', 'topic', 'key', 'type', 'correlation_id', 'trace_context'].map(of).join(', ')},
   nullif(${of('content_type')}, '${COMMON.contentType}') as content_type, nullif(${of('headers')}, '${COMMON.headers}') as headers,
   ${stampOf(table)} as stamp`
 }

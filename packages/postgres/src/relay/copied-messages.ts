@@ -62,6 +62,7 @@ export class CopiedMessages {
     const id = this.#text()!
     const key = this.#text()
     const correlationId = this.#text()
+    const traceContext = this.#text()
     const blocked = this.#text() !== undefined
     this.#skip()
     const payload = this.#payload()
@@ -69,7 +70,7 @@ export class CopiedMessages {
       this.hasLarge = true
       return
     }
-    const decoded = decodeHeaders(headers)
+    const decoded = decodeHeaders(headers, traceContext)
     this.messages.push({
       seq,
       stamp: Math.min(Math.max(microseconds, LEAST_STAMP), GREATEST_STAMP),

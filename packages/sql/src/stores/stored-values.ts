@@ -1,7 +1,7 @@
-import type { EncodedMessage } from '@txbox/core/ports'
+import type { MessageToStore } from '@txbox/core/ports'
 
 /** Returns the values of the columns that all tables of messages have in common, the shard first and the payload last. */
-export function storedValues(message: EncodedMessage): readonly (string | number | null | Buffer)[] {
+export function storedValues(message: MessageToStore): readonly (string | number | null | Buffer)[] {
   const { payload } = message
   return [
     message.shard,
@@ -12,6 +12,7 @@ export function storedValues(message: EncodedMessage): readonly (string | number
     message.contentType,
     JSON.stringify(message.headers),
     message.correlationId ?? null,
+    message.traceContext ?? null,
     Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength),
   ]
 }

@@ -2,7 +2,7 @@ select concat_ws(X'FF',
     cast(p.`place` as char character set ascii), cast(octet_length(p.`payload`) as char character set ascii),
     cast(timestampdiff(microsecond, '1970-01-01', p.`created_at`) as char character set ascii),
     cast(p.`id` as binary), ifnull(concat(X'3D', p.`topic`), X''), p.`content_type`, p.`headers`,
-    ifnull(concat(X'3D', p.`key`), X''), ifnull(concat(X'3D', p.`type`), X''), ifnull(concat(X'3D', p.`correlation_id`), X'')
+    ifnull(concat(X'3D', p.`key`), X''), ifnull(concat(X'3D', p.`type`), X''), ifnull(concat(X'3D', p.`correlation_id`), X''), ifnull(concat(X'3D', p.`trace_context`), X'')
   ) as fields,
   case when octet_length(p.`payload`) <= ? then p.`payload` end as payload,
   cast(p.attempts as char) as attempts, cast(p.order_key is not null as char) as ordered,

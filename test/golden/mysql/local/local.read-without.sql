@@ -2,7 +2,7 @@ select concat_ws(X'FF',
     cast(o.`seq` as char character set ascii), cast(octet_length(o.`payload`) as char character set ascii),
     cast(timestampdiff(microsecond, '1970-01-01', o.`created_at`) as char character set ascii),
     cast(o.`id` as binary), ifnull(concat(X'3D', o.`topic`), X''), o.`content_type`, o.`headers`,
-    ifnull(concat(X'3D', o.`key`), X''), ifnull(concat(X'3D', o.`type`), X''), ifnull(concat(X'3D', o.`correlation_id`), X'')
+    ifnull(concat(X'3D', o.`key`), X''), ifnull(concat(X'3D', o.`type`), X''), ifnull(concat(X'3D', o.`correlation_id`), X''), ifnull(concat(X'3D', o.`trace_context`), X'')
   ) as fields,
   case when octet_length(o.`payload`) <= ? then o.`payload` end as payload,
   case

@@ -2,7 +2,7 @@ select concat_ws(X'FF',
     cast(q.`place` as char character set ascii), cast(octet_length(q.`payload`) as char character set ascii),
     cast(timestampdiff(microsecond, '1970-01-01', q.`created_at`) as char character set ascii),
     cast(q.`id` as binary), q.`topic`, q.`content_type`, q.`headers`,
-    ifnull(concat(X'3D', q.`key`), X''), ifnull(concat(X'3D', q.`type`), X''), ifnull(concat(X'3D', q.`correlation_id`), X'')
+    ifnull(concat(X'3D', q.`key`), X''), ifnull(concat(X'3D', q.`type`), X''), ifnull(concat(X'3D', q.`correlation_id`), X''), ifnull(concat(X'3D', q.`trace_context`), X'')
   ) as fields,
   case when octet_length(q.`payload`) <= ? then q.`payload` end as payload,
   cast(q.shard as char) as shard, cast(q.attempts as char) as attempts, cast(q.timeouts as char) as timeouts,

@@ -1,8 +1,8 @@
-insert into "txbox".queue (shard, id, topic, key, type, content_type, headers, correlation_id, payload, deliver_at, due_at)
-select shard, id, topic, key, type, content_type, headers, correlation_id, payload, pg_catalog.to_timestamp(given.at_ms / 1000::double precision),
+insert into "txbox".queue (shard, id, topic, key, type, content_type, headers, correlation_id, trace_context, payload, deliver_at, due_at)
+select shard, id, topic, key, type, content_type, headers, correlation_id, trace_context, payload, pg_catalog.to_timestamp(given.at_ms / 1000::double precision),
   pg_catalog.to_timestamp(greatest(given.at_ms, 1) / 1000::double precision)
 from rows from (
   pg_catalog.unnest($1::smallint[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[]), pg_catalog.unnest($4::text[]),
   pg_catalog.unnest($5::text[]), pg_catalog.unnest($6::text[]), pg_catalog.unnest($7::text[]), pg_catalog.unnest($8::text[]),
-  pg_catalog.unnest($9::bytea[]), pg_catalog.unnest($10::double precision[])
-) as given (shard, id, topic, key, type, content_type, headers, correlation_id, payload, at_ms)
+  pg_catalog.unnest($9::text[]), pg_catalog.unnest($10::bytea[]), pg_catalog.unnest($11::double precision[])
+) as given (shard, id, topic, key, type, content_type, headers, correlation_id, trace_context, payload, at_ms)

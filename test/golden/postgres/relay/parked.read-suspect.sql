@@ -1,5 +1,5 @@
 select p.place::text as seq, p.attempts::text as attempts, p.errors,
-  (p.order_key is not null)::text as ordered, p.id, p.topic, p.key, p.type, p.correlation_id,
+  (p.order_key is not null)::text as ordered, p.id, p.topic, p.key, p.type, p.correlation_id, p.trace_context,
   nullif(p.content_type, 'application/json') as content_type, nullif(p.headers, '{}') as headers,
   (extract(epoch from least(greatest(p.created_at, '0001-01-01Z'::timestamptz), '9999-12-31Z'::timestamptz)) * 1000000::numeric)::bigint::text as stamp,
   case when pg_catalog.octet_length(p.payload) > $2 then pg_catalog.octet_length(p.payload)::text end as payload_bytes,

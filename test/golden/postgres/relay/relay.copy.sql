@@ -1,7 +1,7 @@
 set transaction isolation level read committed; set local statement_timeout = $7;
 select pg_catalog.set_config('txbox.read_from', $4, true), pg_catalog.set_config('txbox.server', $5, true),
   pg_catalog.set_config('txbox.last', $6, true); copy (
-select o.seq, o.created_at, o.ctid, o.topic, o.type, o.content_type, o.headers, o.id, o.key, o.correlation_id,
+select o.seq, o.created_at, o.ctid, o.topic, o.type, o.content_type, o.headers, o.id, o.key, o.correlation_id, o.trace_context,
   case
     when (
       select true from "txbox".parked as b

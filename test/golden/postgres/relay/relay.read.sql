@@ -1,4 +1,4 @@
-select o.seq::text as seq, o.ctid::text as address, o.id, o.topic, o.key, o.type, o.correlation_id,
+select o.seq::text as seq, o.ctid::text as address, o.id, o.topic, o.key, o.type, o.correlation_id, o.trace_context,
   nullif(o.content_type, 'application/json') as content_type, nullif(o.headers, '{}') as headers,
   (extract(epoch from least(greatest(o.created_at, '0001-01-01Z'::timestamptz), '9999-12-31Z'::timestamptz)) * 1000000::numeric)::bigint::text as stamp,
   case when pg_catalog.octet_length(o.payload) > $3 then pg_catalog.octet_length(o.payload)::text end as payload_bytes,

@@ -1,0 +1,116 @@
+import { nameOf } from '../text/name-of.ts'
+import { propertyOf } from '../errors/property-of.ts'
+import type { CounterName, GaugeName, HistogramName } from './names.ts'
+import { ReportedOnce } from './reported-once.ts'
+import type { Attributes, Observation, SpanDescription, SpanHandle, Telemetry } from './telemetry.ts'
+import { isTraceparent, isTracestate, type TraceContext } from './trace-context.ts'
+
+/** The work of a span, once it was begun. */
+interface Begun<R> {
+  readonly running: Promise<R>
+}
+
+/**
+ * A telemetry that disturbs nothing. It does not throw, and `span` settles as its work does. It waits for no promise of the telemetry,
+ * so one that never settles holds up nothing.
+ */
+export class GuardedTelemetry implements Telemetry {
+  readonly #telemetry: Telemetry
+  readonly #reports = new ReportedOnce()
+
+  constructor(telemetry: Telemetry) {
+    this.#telemetry = telemetry
+  }
+
+  capture(): TraceContext | undefined {
+    const captured: unknown = this.#call('capture', () => this.#telemetry.capture())
+    if (captured === undefined || captured === null) return undefined
+    const traceparent = propertyOf(captured, 'traceparent')
+    const tracestate = propertyOf(captured, 'tracestate')
+    if (!isTraceparent(traceparent)) return this.#wrong('capture', 'answered something that is no context')
+    if (tracestate === undefined) return { traceparent }
+    if (isTracestate(tracestate)) return { traceparent, tracestate }
+    this.#wrong('capture', 'answered a tracestate that is not valid')
+    return { traceparent }
+  }
+
+  span<R>(span: SpanDescription, work: (tell: SpanHandle) => Promise<R>): Promise<R> {
+    let begun: Begun<R> | undefined
+    const begin = (tell: unknown): Promise<R> => {
+      if (begun === undefined) begun = { running: this.#begin(work, tell) }
+      else this.#wrong('span', 'called its work a second time')
+      return begun.running
+    }
+    try {
+      const answered: unknown = this.#telemetry.span(span, begin)
+      this.#settled('span', answered, begun?.running)
+    } catch (error) {
+      this.#reports.failed('span', error)
+    }
+    if (begun === undefined) this.#wrong('span', 'returned without having called its work')
+    return begun === undefined ? begin(undefined) : begun.running
+  }
+
+  count(metric: CounterName, value: number, attributes: Attributes): void {
+    this.#call('count', () => this.#telemetry.count(metric, value, attributes))
+  }
+
+  record(metric: HistogramName, seconds: number, attributes: Attributes): void {
+    this.#call('record', () => this.#telemetry.record(metric, seconds, attributes))
+  }
+
+  observe(metric: GaugeName, read: () => Promise<readonly Observation[]>): () => void {
+    const end: unknown = this.#call('observe', () => this.#telemetry.observe(metric, read))
+    if (typeof end !== 'function') {
+      this.#wrong('observe', `answered ${nameOf(end)}, and no function`)
+      return () => undefined
+    }
+    return () => void this.#call('observe', () => (end as () => void)())
+  }
+
+  /** An error of the work is no mistake of the telemetry. */
+  #begin<R>(work: (tell: SpanHandle) => Promise<R>, tell: unknown): Promise<R> {
+    const handle: SpanHandle = {
+      set: (attributes) => this.#tell(tell, 'set', attributes),
+      failed: (error) => this.#tell(tell, 'failed', error),
+    }
+    // The async function turns an error that `work` throws into a rejection.
+    return (async () => work(handle))()
+  }
+
+  #tell(tell: unknown, name: keyof SpanHandle, value: unknown): void {
+    // Without a span, the mistake was told when the work began.
+    if (tell === undefined) return
+    this.#call(`span, its handle's ${name}`, () =>
+      (tell as Readonly<Record<string, (given: unknown) => unknown>>)[name]!(value),
+    )
+  }
+
+  #call(hook: string, call: () => unknown): unknown {
+    try {
+      const answer = call()
+      this.#settled(hook, answer)
+      return answer
+    } catch (error) {
+      this.#reports.failed(hook, error)
+      return undefined
+    }
+  }
+
+  /** A promise that rejects would end the process, if nobody handled that. The promise of a span rejects as its work does. */
+  #settled(hook: string, answer: unknown, work?: Promise<unknown>): void {
+    if (answer === undefined || answer === work || typeof propertyOf(answer, 'then') !== 'function') return
+    Promise.resolve(answer).catch(async (error: unknown) => {
+      const ofWork = await work?.then(
+        () => undefined,
+        (thrown: unknown) => ({ thrown }),
+      )
+      if (ofWork === undefined || ofWork.thrown !== error) this.#reports.failed(hook, error)
+    })
+  }
+
+  #wrong(hook: string, what: string): undefined {
+    this.#reports.wrong(hook, what)
+    return undefined
+  }
+}
