@@ -36,6 +36,7 @@ const MAY_IMPORT = {
   sqs: ['node:', ...CORE, 'type @aws-sdk/client-sns', 'type @aws-sdk/client-sqs'],
   'pg-boss': ['node:', ...CORE, 'type pg-boss'],
   cloudevents: ['node:', ...CORE],
+  prometheus: ['node:', ...CORE],
   opentelemetry: ['node:', ...CORE, '@opentelemetry/api'],
   'idempotency-key': [
     'node:',

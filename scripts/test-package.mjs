@@ -22,6 +22,7 @@ const SUITES = {
   'idempotency-key': { projects: ['postgres', 'http'], files: ['test/contract/http/', 'test/http/'] },
   redis: { projects: ['redis'], files: ['test/redis/'] },
   webhook: { projects: ['webhook'], files: ['test/webhook/'] },
+  prometheus: { projects: [], files: [] },
   testing: { projects: ['webhook', 'rabbitmq', 'kafka'], files: ['publisher-contract'] },
   cli: { projects: ['cli'], files: ['test/cli/'] },
   command: { projects: ['cli'], files: ['test/cli/'] },
