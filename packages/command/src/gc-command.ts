@@ -1,7 +1,12 @@
 import { createGarbageCollector, type Collected, type GarbageCollector } from '@txbox/gc'
 import type { CollectableFigures } from '@txbox/core/ports'
 import { SingleBar } from 'cli-progress'
-import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
+import { commandMetrics } from './command-metrics.ts'
+import { connectDatabase, type CommandDatabase, type DatabaseOptions } from './connect-database.ts'
+import { databaseProbe } from './database-probe.ts'
+import { UsageError } from './failure.ts'
+import { observeCollector } from './gc-metrics.ts'
+import { OK, refuseMetricsWithoutPort, startHealthServer } from './health-server.ts'
 import { readableDuration as duration } from '@txbox/core/internal'
 import { whenReaderIsGone } from './output-reader.ts'
 import { counted, write, writeJson } from './terminal.ts'
@@ -14,10 +19,17 @@ interface GcOptions extends DatabaseOptions {
   readonly pauseMs?: number
   readonly deadLetterRetentionMs: number
   readonly dryRun?: boolean
+  readonly healthPort?: number
+  readonly healthHost: string
+  readonly metrics?: boolean
   readonly json?: boolean
 }
 
 export async function gcCommand(options: GcOptions): Promise<void> {
+  if (options.healthPort !== undefined && (options.intervalMs === undefined || options.dryRun === true)) {
+    throw new UsageError('--health-port requires --interval-ms: without it, the command ends after one run.')
+  }
+  refuseMetricsWithoutPort(options)
   const connected = await connectDatabase(options, 'gc')
   const log = stderrLog(options.json === true)
   try {
@@ -29,7 +41,10 @@ export async function gcCommand(options: GcOptions): Promise<void> {
       intervalMs: options.intervalMs,
       deadLetterRetentionMs: options.deadLetterRetentionMs,
     })
-    if (options.intervalMs !== undefined && options.dryRun !== true) return await collectByInterval(gc, log)
+    if (options.intervalMs !== undefined && options.dryRun !== true) {
+      const health = await answerProbes(gc, connected, options, log)
+      return await collectByInterval(gc, log).finally(() => health?.close())
+    }
     const found = await connected.inspection.collectable(options.deadLetterRetentionMs)
     const what = rowsOf(found, ` ${ageOf(options.deadLetterRetentionMs)}`)
     if (options.dryRun === true) {
@@ -43,6 +58,22 @@ export async function gcCommand(options: GcOptions): Promise<void> {
   } finally {
     await connected.close()
   }
+}
+
+/** Answers probes: a collector lives as long as its process, and is ready when its database answers. */
+async function answerProbes(
+  gc: GarbageCollector,
+  { inspection }: CommandDatabase,
+  { healthPort, healthHost, metrics: hasMetrics }: GcOptions,
+  log: ReturnType<typeof stderrLog>,
+): Promise<{ close(): Promise<void> } | undefined> {
+  if (healthPort === undefined) return undefined
+  const metrics = hasMetrics === true ? commandMetrics('gc', inspection, log) : undefined
+  if (metrics !== undefined) observeCollector(metrics, gc)
+  const checks = { live: () => OK, ready: databaseProbe(inspection) }
+  const server = await startHealthServer({ port: healthPort, host: healthHost }, checks, metrics)
+  log.info({ event: 'health', port: server.port }, `Health probes are served on port ${server.port}.`)
+  return server
 }
 
 async function collectOnce(gc: GarbageCollector, total: number, json: boolean): Promise<void> {

@@ -1,10 +1,12 @@
 import { RepeatedTrouble, within } from '@txbox/core/internal'
 import { createRelay, type Publisher, type Relay } from '@txbox/relay'
+import { commandMetrics } from './command-metrics.ts'
 import { connectDatabase, type CommandDatabase, type DatabaseOptions } from './connect-database.ts'
 import { createPublisher } from './create-publisher.ts'
 import { UsageError } from './failure.ts'
-import { startHealthServer } from './health-server.ts'
+import { refuseMetricsWithoutPort, startHealthServer } from './health-server.ts'
 import { whenReaderIsGone } from './output-reader.ts'
+import { observeRelay } from './relay-metrics.ts'
 import { lagText, RelayProgress } from './relay-progress.ts'
 import { RelayReadiness } from './relay-readiness.ts'
 import { stderrLog } from './stderr-log.ts'
@@ -30,6 +32,7 @@ interface RelayCommandOptions extends DatabaseOptions {
   readonly logIntervalMs: number
   readonly healthPort?: number
   readonly healthHost: string
+  readonly metrics?: boolean
   readonly json?: boolean
 }
 
@@ -39,6 +42,7 @@ export async function relayCommand(options: RelayCommandOptions): Promise<void> 
   if (options.timeout !== undefined && options.drain !== true) {
     throw new UsageError('--timeout requires --drain: without --drain, a relay runs until it is stopped.')
   }
+  refuseMetricsWithoutPort(options)
   const publisher = await createPublisher(options.installation, options.publisher, options.exchange)
   const connected = await connectDatabase(options, 'relay')
   const log = stderrLog(options.json === true)
@@ -75,7 +79,7 @@ async function answerProbes(
   relay: Relay,
   publisher: Publisher,
   { inspection }: CommandDatabase,
-  { healthPort, healthHost }: RelayCommandOptions,
+  { healthPort, healthHost, metrics: hasMetrics }: RelayCommandOptions,
   log: Log,
 ): Promise<{ close(): Promise<void> } | undefined> {
   const trouble = new RepeatedTrouble()
@@ -85,7 +89,9 @@ async function answerProbes(
     ),
   )
   if (healthPort === undefined) return undefined
-  const server = await startHealthServer({ port: healthPort, host: healthHost }, readiness)
+  const metrics = hasMetrics === true ? commandMetrics('relay', inspection, log) : undefined
+  if (metrics !== undefined) observeRelay(metrics, relay, () => readiness.isPublisherUp())
+  const server = await startHealthServer({ port: healthPort, host: healthHost }, readiness, metrics)
   log.info({ event: 'health', port: server.port }, `Health probes are served on port ${server.port}.`)
   return server
 }
