@@ -205,6 +205,7 @@ const projects: TestProjectInlineConfiguration[] = [
   onServers('library-nestjs-11-postgres', ['postgres'], { include: ['test/libraries/nestjs-11/*.test.ts'] }),
   onServers('http', ['postgres'], { include: ['test/http/**/*.test.ts'] }),
   onServers('rabbitmq', ['postgres', 'rabbitmq'], { include: ['test/rabbitmq/**/*.test.ts'] }),
+  onServers('opentelemetry', ['postgres', 'rabbitmq'], { include: ['test/opentelemetry/**/*.test.ts'] }),
   onServers('kafka', ['postgres', 'kafka'], {
     include: ['test/kafka/*.test.ts'],
     provide: { optional: true },

@@ -20,6 +20,7 @@ const SUITES = {
   rabbitmq: { projects: ['rabbitmq'], files: ['test/rabbitmq/'] },
   kafka: { projects: ['kafka'], files: ['test/kafka/'] },
   'idempotency-key': { projects: ['postgres', 'http'], files: ['test/contract/http/', 'test/http/'] },
+  opentelemetry: { projects: ['opentelemetry'], files: ['test/opentelemetry/'] },
   redis: { projects: ['redis'], files: ['test/redis/'] },
   webhook: { projects: ['webhook'], files: ['test/webhook/'] },
   prometheus: { projects: [], files: [] },

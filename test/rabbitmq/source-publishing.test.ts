@@ -7,7 +7,12 @@ const broker = useBroker()
 const body = Buffer.from('{"orderId":1}')
 
 function publishing(how: { url?: string; confirmTimeoutMs?: number } = {}): SourcePublishing {
-  const address = { url: how.url ?? broker.url, name: 'the broker of the test', user: 'guest' }
+  const address = {
+    url: how.url ?? broker.url,
+    name: 'the broker of the test',
+    user: 'guest',
+    server: { address: 'localhost', port: 5672 },
+  }
   const settings = { address, tls: {}, connectTimeoutMs: 5000 }
   const subject = new SourcePublishing(settings, 'txbox test', how.confirmTimeoutMs)
   onTestFinished(() => subject.close())

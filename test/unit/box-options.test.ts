@@ -2,6 +2,7 @@ import { InvalidOptionError, exponentialBackoff } from '@txbox/core'
 import { postgres } from '@txbox/postgres'
 import { atLeastOnce, createTxbox, publishEach, type TxboxConsumerOptions } from 'txbox'
 import { Pool } from 'pg'
+import { StubTelemetry } from '../support/subjects/stub-telemetry.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { MemorySource } from '../support/subjects/memory-source.ts'
 
@@ -181,6 +182,7 @@ test('a consumer of a box has every option of a local consumer', () => {
     ...{ handlers: { made: handler }, concurrency: 1, order: 'per-key', retry: exponentialBackoff() },
     ...{ handleTimeoutMs: 1000, leaseMs: 1000, pollIntervalMs: { min: 10 }, wakeup: 'poll' },
     ...{ isolationLevel: 'repeatable read', logger: false, batch: undefined },
+    ...{ telemetry: new StubTelemetry(), parent: 'link' },
   }
   for (const notify of ['auto', true, false]) {
     const box = create({ consumers: { billing }, notify })

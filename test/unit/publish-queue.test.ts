@@ -79,7 +79,8 @@ test('O11 scheduled messages of one key that all hang do not keep an ordered key
       return messages.map(() => ({ status: 'accepted' }))
     },
   }
-  const tools = { publisher, publishTimeoutMs: 60_000, signal: new AbortController().signal } as CallTools
+  const signal = new AbortController().signal
+  const tools = { publisher, publishTimeoutMs: 60_000, signal, telemetry: () => undefined } as CallTools
   const held = { isTrusted: true } as HeldShard
   const batch = new InFlightBatch('parked', [...scheduled, ...ordered], held, tools)
   await accepted.promise

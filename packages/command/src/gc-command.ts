@@ -43,7 +43,11 @@ export async function gcCommand(options: GcOptions): Promise<void> {
     })
     if (options.intervalMs !== undefined && options.dryRun !== true) {
       const health = await answerProbes(gc, connected, options, log)
-      return await collectByInterval(gc, log).finally(() => health?.close())
+      try {
+        return await collectByInterval(gc, log)
+      } finally {
+        await health?.close()
+      }
     }
     const found = await connected.inspection.collectable(options.deadLetterRetentionMs)
     const what = rowsOf(found, ` ${ageOf(options.deadLetterRetentionMs)}`)

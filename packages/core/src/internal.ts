@@ -96,5 +96,19 @@ export { within } from './time/within.ts'
 export { ATTRIBUTES } from './telemetry/names.ts'
 export { observeDatabase, type ReadPart } from './telemetry/database-gauges.ts'
 export { GuardedTelemetry } from './telemetry/guarded-telemetry.ts'
-export { registeredTelemetry, telemetryOption, type FindTelemetry } from './telemetry/telemetry-option.ts'
+export {
+  registeredTelemetry,
+  spanParentOption,
+  telemetryOption,
+  type FindTelemetry,
+} from './telemetry/telemetry-option.ts'
+export {
+  isInSpan,
+  markInSpan,
+  processingOne,
+  processingSeveral,
+  type Processing,
+  type SpanParent,
+} from './telemetry/processing-span.ts'
+export { linksTo } from './telemetry/links.ts'
 export { isTraceparent, isTracestate, traceContextOf } from './telemetry/trace-context.ts'

@@ -9,8 +9,17 @@ import {
   type Database,
   type KeyExtractor,
 } from '@txbox/core'
-import { OptionChecker, isConnected, oneLine, portsOf, readableDuration } from '@txbox/core/internal'
+import {
+  OptionChecker,
+  isConnected,
+  oneLine,
+  portsOf,
+  readableDuration,
+  spanParentOption,
+  telemetryOption,
+} from '@txbox/core/internal'
 import type { DetachedInbox, DuplicateEvent, Inbox, InboxOptions } from './inbox.ts'
+import { InboxSpans } from './inbox-spans.ts'
 import { RunningInbox } from './running-inbox.ts'
 import { TransactionInbox, type InboxSettings } from './transaction-inbox.ts'
 
@@ -56,6 +65,8 @@ export function createInbox<M extends AnyMessage>(
     'storeResult',
     'onMismatch',
     'onDuplicate',
+    'telemetry',
+    'parent',
   )
   const ports = portsOf(where, options.database)
   const consumer = check.text('consumer', { max: LIMITS.consumerCharacters })
@@ -80,6 +91,7 @@ export function createInbox<M extends AnyMessage>(
     storeResult: check.flag('storeResult', false),
     refusesMismatch: check.oneOf('onMismatch', ['duplicate', 'error'], 'duplicate') === 'error',
     onDuplicate: check.callback<(event: DuplicateEvent<M>) => void>('onDuplicate'),
+    spans: new InboxSpans(consumer, spanParentOption(check), telemetryOption(check, options.telemetry)),
   }
   warnIfTooShort(settings, duration('redeliveryHorizonMs', LIMITS.durationMs))
   return isConnected(ports)

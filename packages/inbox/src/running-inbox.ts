@@ -46,8 +46,10 @@ export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> 
     if (this.isKnownTooOld(delivery)) return tooOld(delivery)
     const signal = settings.signal ?? FIRST_ATTEMPT.signal
     const messagesOf = eachAttempt([delivery], settings)
-    return await this.#transact(settings, (tx, session, attempt) =>
-      this.deliver(session, tx, messagesOf(attempt)[0]!, fn, { attempt, signal }),
+    return await this.spans.one(message, () =>
+      this.#transact(settings, (tx, session, attempt) =>
+        this.deliver(session, tx, messagesOf(attempt)[0]!, fn, { attempt, signal }),
+      ),
     )
   }
 
@@ -61,8 +63,10 @@ export class RunningInbox<Tx, M extends AnyMessage> extends TransactionInbox<M> 
     const deliveries = this.deliveries('runBatch', messages)
     const signal = settings.signal ?? FIRST_ATTEMPT.signal
     const messagesOf = eachAttempt(deliveries, settings)
-    return await this.#transact(settings, (tx, session, attempt) =>
-      this.deliverBatch(session, tx, messagesOf(attempt), fn, { attempt, signal }),
+    return await this.spans.several(messages, () =>
+      this.#transact(settings, (tx, session, attempt) =>
+        this.deliverBatch(session, tx, messagesOf(attempt), fn, { attempt, signal }),
+      ),
     )
   }
 

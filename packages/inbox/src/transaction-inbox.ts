@@ -12,6 +12,7 @@ import type { Claim, ClaimOptions, ClaimResult, DatabasePorts } from '@txbox/cor
 import { inboxKey, nameOf, oneLine, type InboxKey } from '@txbox/core/internal'
 import { FIRST_ATTEMPT, HandlerContext, type HandlerAttempt } from './handler-context.ts'
 import type { DetachedInbox, DuplicateEvent, InboxHandler } from './inbox.ts'
+import type { InboxSpans } from './inbox-spans.ts'
 import { DatabaseClock } from './database-clock.ts'
 import { contentHash, sentAt } from './message-checks.ts'
 import type { InboxOutcome } from './outcome.ts'
@@ -27,6 +28,7 @@ export interface InboxSettings<M> {
   readonly storeResult: boolean
   readonly refusesMismatch: boolean
   readonly onDuplicate: ((event: DuplicateEvent<M>) => void) | undefined
+  readonly spans: InboxSpans
 }
 
 export interface KeyedMessage<N> {
@@ -40,12 +42,14 @@ export interface KeyedMessage<N> {
 /** The inbox that works in the caller's transactions. {@link DetachedInbox} documents its methods. */
 export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> {
   readonly consumer: string
+  protected readonly spans: InboxSpans
   readonly #ports: DatabasePorts
   readonly #settings: InboxSettings<M>
   readonly #clock = new DatabaseClock()
 
   constructor(ports: DatabasePorts, settings: InboxSettings<M>) {
     this.consumer = settings.consumer
+    this.spans = settings.spans
     this.#ports = ports
     this.#settings = settings
   }
@@ -58,8 +62,10 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
     mustBeFunction('process', fn)
     const delivery = this.delivery(message)
     if (this.isKnownTooOld(delivery)) return tooOld(delivery)
-    const session = await this.#ports.bind(tx)
-    return await this.deliver(session, tx, delivery, fn, FIRST_ATTEMPT)
+    return await this.spans.one(message, async () => {
+      const session = await this.#ports.bind(tx)
+      return await this.deliver(session, tx, delivery, fn, FIRST_ATTEMPT)
+    })
   }
 
   async processBatch<H extends object, N extends M, R>(
@@ -69,8 +75,10 @@ export class TransactionInbox<M extends AnyMessage> implements DetachedInbox<M> 
   ): Promise<{ outcomes: readonly InboxOutcome<undefined>[]; result?: R }> {
     mustBeFunction('processBatch', fn)
     const deliveries = this.deliveries('processBatch', messages)
-    const session = await this.#ports.bind(tx)
-    return await this.deliverBatch(session, tx, deliveries, fn)
+    return await this.spans.several(messages, async () => {
+      const session = await this.#ports.bind(tx)
+      return await this.deliverBatch(session, tx, deliveries, fn)
+    })
   }
 
   async hasProcessed(tx: unknown, message: M): Promise<boolean> {

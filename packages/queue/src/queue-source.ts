@@ -34,6 +34,8 @@ export function queueSource<Tx, P>(queue: Queue<Tx, P>, options: QueueSourceOpti
   const max = poll.milliseconds('max', { min, max: hours(1), default: Math.max(min, POLL_INTERVALS.max) })
   return {
     name: `queue ${oneLine(queue.name)}`,
+    system: 'txbox',
+    destination: queue.name,
     traits: {
       delays: true,
       countsDeliveries: true,

@@ -89,6 +89,7 @@ export class RelayRun {
       publishTimeoutMs: settings.publishTimeoutMs,
       retry: settings.retry,
       events: settings.events,
+      telemetry: settings.telemetry,
       limits: { messages: settings.batchSize, bytes: settings.batchBytes },
       lookAfterMs: settings.pollMs.listening.max,
       healAfterMs: settings.healAfterMs,

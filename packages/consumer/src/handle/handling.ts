@@ -11,6 +11,7 @@ import { InboxWork } from './inbox-work.ts'
 import { LocalWork } from './local-work.ts'
 import { PlainWork } from './plain-work.ts'
 import { SettlingWork } from './settling-work.ts'
+import { TracedWork } from './traced-work.ts'
 import type { Work, WorkResult } from './work.ts'
 
 /** The result of handling a delivery. */
@@ -71,7 +72,7 @@ export class Handling implements Turns {
     this.#permits = permits
     this.#stopping = stopping
     this.#dedup = new DedupChain(settings)
-    this.#work = workOf(settings)
+    this.#work = new TracedWork(workOf(settings), settings)
     this.#asksFirst = dedup.length > 0 || (work.kind === 'none' && work.atMostOnce)
   }
 

@@ -18,6 +18,7 @@ export function localSource(settings: LocalSettings): LocalSource {
   let opened: OpenLocalSource | undefined
   return {
     name: `local ${oneLine(settings.consumer)}`,
+    system: 'txbox',
     traits: {
       delays: true,
       countsDeliveries: true,

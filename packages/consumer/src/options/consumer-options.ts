@@ -8,6 +8,7 @@ import type {
   RetryPolicy,
   RunsMessages,
   Source,
+  Telemetry,
 } from '@txbox/core'
 import type { ConsumerContext, Guard } from './consumer.ts'
 
@@ -129,6 +130,19 @@ export interface ConsumerOptions<P = unknown> {
    * not contain payloads.
    */
   logger?: Logger | false | undefined
+  /**
+   * Where traces go: each message, or batch, is handled in a span `process <name>`, in which the handler runs.
+   *
+   * @default the telemetry that is registered for the process, such as by `import '@txbox/opentelemetry/register'`
+   */
+  telemetry?: Telemetry | undefined
+  /**
+   * What the span of a message has to do with the trace of its message. `'message'`: the span is part of that trace. `'link'`: the
+   * span begins a trace, and is linked to the other one. The span of a batch is always linked.
+   *
+   * @default 'message'
+   */
+  parent?: 'message' | 'link' | undefined
   /** Aborting the signal stops the consumer. */
   signal?: AbortSignal | undefined
 }

@@ -16,7 +16,17 @@ import {
   portsKey,
 } from '@txbox/core'
 import type { ConnectedPorts } from '@txbox/core/ports'
-import { OptionChecker, connectedPortsOf, inboxKey, loggerOption, propertyOf } from '@txbox/core/internal'
+import {
+  OptionChecker,
+  connectedPortsOf,
+  inboxKey,
+  loggerOption,
+  propertyOf,
+  spanParentOption,
+  telemetryOption,
+  type FindTelemetry,
+  type SpanParent,
+} from '@txbox/core/internal'
 import { lingerOption, maxSizeOption } from '../batcher/batcher-settings.ts'
 import { consumerLog, type ConsumerLog } from './consumer-log.ts'
 import type { Guard } from './consumer.ts'
@@ -30,6 +40,7 @@ const OPTIONS = [
   ...['name', 'concurrency', 'prefetch'],
   ...['order', 'acknowledge', 'retry', 'localRetries', 'localDelayMs', 'holdMs', 'handleTimeoutMs'],
   ...['deadLetters', 'deadLetterTopic', 'dedup', 'retentionMs', 'key', 'logger', 'signal'],
+  ...['telemetry', 'parent'],
 ]
 
 /** How the handler's work becomes durable. */
@@ -89,6 +100,8 @@ export interface ConsumerSettings {
   readonly handler: (...args: never[]) => unknown
   readonly batch: { readonly maxSize: number; readonly lingerMs: number } | undefined
   readonly log: ConsumerLog
+  readonly telemetry: FindTelemetry
+  readonly spanParent: SpanParent
   readonly signal: AbortSignal | undefined
 }
 
@@ -131,6 +144,8 @@ export function checkConsumerOptions(options: object): ConsumerSettings {
       return text ?? inboxKey(keyOf(message), name).text
     },
     log: consumerLog(name, loggerOption(check, propertyOf(options, 'logger') as never)),
+    telemetry: telemetryOption(check, propertyOf(options, 'telemetry') as never),
+    spanParent: spanParentOption(check),
     signal: check.signal('signal'),
   }
 }

@@ -1,4 +1,4 @@
-import type { ConnectedDatabase, Logger, RetryPolicy } from '@txbox/core'
+import type { ConnectedDatabase, Logger, RetryPolicy, Telemetry } from '@txbox/core'
 import type { AtLeastOnce } from './at-least-once.ts'
 import type { BatchOptions } from './consumer-options.ts'
 import type { Consumer, ConsumerContext } from './consumer.ts'
@@ -111,6 +111,19 @@ export interface AnyLocalConsumerOptions<Tx> {
    * not contain payloads.
    */
   logger?: Logger | false | undefined
+  /**
+   * Where traces go: each message, or batch, is handled in a span `process <consumer>`, in which the handler runs.
+   *
+   * @default the telemetry that is registered for the process, such as by `import '@txbox/opentelemetry/register'`
+   */
+  telemetry?: Telemetry | undefined
+  /**
+   * What the span of a message has to do with the trace of its message. `'message'`: the span is part of that trace. `'link'`: the
+   * span begins a trace, and is linked to the other one. The span of a batch is always linked.
+   *
+   * @default 'message'
+   */
+  parent?: 'message' | 'link' | undefined
   /** Aborting the signal stops the consumer. */
   signal?: AbortSignal | undefined
 }

@@ -20,7 +20,11 @@ import {
   oneLine,
   pollIntervalsOption,
   propertyOf,
+  spanParentOption,
+  telemetryOption,
+  type FindTelemetry,
   type PollIntervals,
+  type SpanParent,
 } from '@txbox/core/internal'
 import { markedHandlerOf } from './at-least-once.ts'
 import { DEFAULT_CONCURRENCY } from './concurrency-shares.ts'
@@ -37,7 +41,7 @@ const WHERE = 'createLocalConsumer'
 /** The options of `createLocalConsumer` that `createTxbox` does not give itself. */
 export const LOCAL_ENTRY_OPTIONS: readonly string[] = [
   ...['handlers', 'concurrency', 'batch', 'order', 'retry', 'handleTimeoutMs', 'leaseMs', 'pollIntervalMs'],
-  ...['wakeup', 'isolationLevel', 'logger'],
+  ...['wakeup', 'isolationLevel', 'logger', 'telemetry', 'parent'],
 ]
 const MAX_CONCURRENCY = 10_000
 const MAX_BATCHES = 1000
@@ -65,6 +69,8 @@ export interface LocalSettings {
   readonly listens: boolean
   readonly isolation: IsolationLevel | undefined
   readonly log: ConsumerLog
+  readonly telemetry: FindTelemetry
+  readonly spanParent: SpanParent
   readonly signal: AbortSignal | undefined
 }
 
@@ -96,6 +102,8 @@ export function checkLocalOptions(options: object): LocalSettings {
     listens: wakeupOption(check, ports) !== 'poll',
     isolation: isolationOption(check, options, database),
     log: consumerLog(consumer, loggerOption(check, propertyOf(options, 'logger') as never)),
+    telemetry: telemetryOption(check, propertyOf(options, 'telemetry') as never),
+    spanParent: spanParentOption(check),
     signal: check.signal('signal'),
   }
 }
@@ -123,6 +131,7 @@ function refuseSingleConnection(ports: ConnectedPorts): void {
 /** Returns the settings of the engine that a local consumer shares with the consumers of brokers. */
 export function engineSettings(settings: LocalSettings, source: Source): ConsumerSettings {
   const { ports, consumer, handlers, isolation, batch, retry, handleTimeoutMs, log, signal } = settings
+  const { telemetry, spanParent } = settings
   const concurrency = settings.concurrency ?? DEFAULT_CONCURRENCY
   const keyOf = messageId()
   return {
@@ -146,6 +155,8 @@ export function engineSettings(settings: LocalSettings, source: Source): Consume
     keyOf,
     keyTextOf: (message) => inboxKey(keyOf(message), consumer).text,
     log,
+    telemetry,
+    spanParent,
     signal,
   }
 }

@@ -9,6 +9,10 @@ export interface Source<P = unknown> {
   /** The name in logs and events, such as `'rabbitmq orders'`. Never an address. */
   readonly name: string
   readonly traits: SourceTraits
+  /** The kind of broker in spans and metrics, such as `rabbitmq`. */
+  readonly system?: string | undefined
+  /** The queue or topic in spans and metrics. */
+  readonly destination?: string | undefined
   /**
    * Connects, and returns when deliveries can be received.
    *

@@ -19,6 +19,8 @@ export const ATTRIBUTES = {
   inboxOutcome: 'txbox.inbox.outcome',
   httpMethod: 'http.request.method',
   httpRoute: 'http.route',
+  httpStatus: 'http.response.status_code',
+  requestOutcome: 'txbox.request.outcome',
 } as const
 
 /** Each grows only. */

@@ -1,6 +1,7 @@
 import { propertyOf } from '../errors/property-of.ts'
 import type { OptionChecker } from '../options/options.ts'
 import { GuardedTelemetry } from './guarded-telemetry.ts'
+import type { SpanParent } from './processing-span.ts'
 import type { Telemetry } from './telemetry.ts'
 
 /** Where the telemetry of the process is registered: `globalThis[Symbol.for('txbox.telemetry')]`. */
@@ -28,6 +29,11 @@ export function telemetryOption(check: OptionChecker, given: Telemetry | undefin
   }
   const guard = guardOf(given)
   return () => guard
+}
+
+/** @throws {InvalidOptionError} for any other value. */
+export function spanParentOption(check: OptionChecker): SpanParent {
+  return check.oneOf<SpanParent>('parent', ['message', 'link'], 'message')
 }
 
 /** The telemetry that is registered for the process. */

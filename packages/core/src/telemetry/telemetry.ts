@@ -12,11 +12,15 @@ export interface SpanDescription {
   readonly attributes: Attributes
   /**
    * The context of which the span is a child. If the code that is running has a span of the same trace, that span is the parent
-   * instead. Without `parent` and `root`, the parent is the span of the code that is running, if it has one.
+   * instead, unless the span is `detached`. Without `parent`, the span of the code that is running is the parent, if there is one.
    */
   readonly parent?: TraceContext | undefined
-  /** Whether the span begins a trace of its own: the loop of a relay has no parent. @default false */
-  readonly root?: boolean | undefined
+  /**
+   * Whether the span has nothing to do with the code that is running, such as the loop of a relay: without `parent`, it begins a trace.
+   *
+   * @default false
+   */
+  readonly detached?: boolean | undefined
   /** The contexts of the messages that the span is about, at most 128. */
   readonly links?: readonly TraceContext[] | undefined
 }

@@ -1,10 +1,17 @@
 import type { ConnectedDatabase } from '@txbox/core'
-import { OptionChecker, connectedPortsOf, loggerOption } from '@txbox/core/internal'
+import {
+  OptionChecker,
+  connectedPortsOf,
+  loggerOption,
+  spanParentOption,
+  telemetryOption,
+} from '@txbox/core/internal'
 import { idempotencySettings } from './idempotency-settings.ts'
 import type { Idempotency, IdempotencyOptions } from './idempotency.ts'
 import { leaseOption } from './lease-option.ts'
 import { requestLog } from './request-log.ts'
 import { RequestRunner } from './request-runner.ts'
+import { RequestSpans } from './request-span.ts'
 import { runnerKey } from './runner-of.ts'
 
 /**
@@ -40,11 +47,15 @@ export function createIdempotency<Tx>(
     'replayHeaders',
     'documentation',
     'logger',
+    'telemetry',
+    'parent',
   )
   const ports = connectedPortsOf(where, options.database)
   const settings = idempotencySettings(check, options)
   const log = requestLog(loggerOption(check, options.logger))
-  const runner = new RequestRunner(ports, settings, log)
+  const telemetry = telemetryOption(check, options.telemetry)
+  const spans = new RequestSpans(settings.name, spanParentOption(check), telemetry)
+  const runner = new RequestRunner(ports, settings, log, spans)
   const idempotency: Idempotency<Tx> & { readonly [runnerKey]: RequestRunner } = {
     name: settings.name,
     [runnerKey]: runner,

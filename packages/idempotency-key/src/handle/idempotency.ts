@@ -1,4 +1,4 @@
-import type { Logger } from '@txbox/core'
+import type { Logger, Telemetry } from '@txbox/core'
 import type { HttpRequest, RequestContext } from '../request/http-request.ts'
 import type { HttpResponse } from '../response/http-response.ts'
 import type { LeaseOptions } from './lease-option.ts'
@@ -85,6 +85,20 @@ export interface IdempotencyOptions {
    * @default no log
    */
   logger?: Logger | false | undefined
+  /**
+   * Where traces go: each request is answered in a span `process <name>`, in which the handler runs.
+   *
+   * @default the telemetry that is registered for the process, such as by `import '@txbox/opentelemetry/register'`
+   */
+  telemetry?: Telemetry | undefined
+  /**
+   * What the span of a request has to do with its header `traceparent`. `'message'`: the span is part of that trace: a child of the code
+   * that is running, such as the span of an instrumented server, if that is part of it too. `'link'`: the span is part of the trace of
+   * the code that is running, or begins one, and is linked to the other one.
+   *
+   * @default 'message'
+   */
+  parent?: 'message' | 'link' | undefined
 }
 
 export interface IdempotencyEvents {

@@ -22,6 +22,7 @@ import {
 import { LeasedRequests, type HowLeased } from './leased-requests.ts'
 import { LEASED_MARK } from './mark-leased.ts'
 import type { RequestLog } from './request-log.ts'
+import type { RequestSpans } from './request-span.ts'
 import { RequestTimeoutError } from './request-timeout-error.ts'
 import { inTransaction, type Ending } from './request-transaction.ts'
 import type { CheckedResponse } from '../response/response-checks.ts'
@@ -38,18 +39,26 @@ export interface Answer {
   readonly response: HttpResponse
 }
 
+interface HowAnswered {
+  readonly canRepeat?: boolean
+  readonly signal?: AbortSignal
+  readonly leaseMs?: number | undefined
+}
+
 /** Answers requests: see the table of `docs/http.md`. */
 export class RequestRunner {
   readonly settings: IdempotencySettings
   readonly #ports: ConnectedPorts
   readonly #log: RequestLog
+  readonly #spans: RequestSpans
   readonly #flights = new Flights()
   readonly #leased: LeasedRequests
 
-  constructor(ports: ConnectedPorts, settings: IdempotencySettings, log: RequestLog) {
+  constructor(ports: ConnectedPorts, settings: IdempotencySettings, log: RequestLog, spans: RequestSpans) {
     this.#ports = ports
     this.settings = settings
     this.#log = log
+    this.#spans = spans
     this.#leased = new LeasedRequests(ports, settings, this.#flights)
   }
 
@@ -60,18 +69,14 @@ export class RequestRunner {
    * @param how `canRepeat: false` if `work` cannot be called a second time, after a conflict. `signal` gives up `work`. With
    *   `leaseMs`, `work` gets no transaction.
    */
-  async answer(
+  async answer(request: TakenRequest, work: Work<unknown>, how: HowAnswered = {}): Promise<Answer> {
+    return this.#spans.around(request, () => this.#answer(request, work, how))
+  }
+
+  async #answer(
     request: TakenRequest,
     work: Work<unknown>,
-    {
-      canRepeat = true,
-      signal,
-      leaseMs,
-    }: {
-      readonly canRepeat?: boolean
-      readonly signal?: AbortSignal
-      readonly leaseMs?: number | undefined
-    } = {},
+    { canRepeat = true, signal, leaseMs }: HowAnswered,
   ): Promise<Answer> {
     const found = identified(request, this.settings)
     if (found.kind === 'refused') return this.#problem(request, found.problem, found.error)

@@ -14,6 +14,7 @@ export interface BrokerAddress {
   readonly url: string
   /** The name in error messages: host and vhost, without user and password. */
   readonly name: string
+  readonly server: { readonly address: string; readonly port: number }
   /** The user who connects. */
   readonly user: string
 }
@@ -41,10 +42,14 @@ export function brokerAddress(check: OptionChecker): BrokerAddress {
     )
   }
   refuseIgnoredTls(check.where, url)
-  const host = `${oneLine(hostname, 255)}:${port === '' ? (protocol === 'amqp:' ? 5672 : 5671) : port}`
+  const server = {
+    address: oneLine(hostname, 255),
+    port: port === '' ? (protocol === 'amqp:' ? 5672 : 5671) : Number(port),
+  }
   return {
     url: withHeartbeat(url),
-    name: `${host}, vhost '${oneLine(decoded(pathname.slice(1)) || '/')}'`,
+    name: `${server.address}:${server.port}, vhost '${oneLine(decoded(pathname.slice(1)) || '/')}'`,
+    server,
     user: decoded(username) || 'guest',
   }
 }

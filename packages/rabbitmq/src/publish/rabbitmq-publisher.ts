@@ -163,6 +163,8 @@ function exchangeOf(check: OptionChecker, options: RabbitmqPublisherOptions): st
 
 class RabbitmqPublisher implements Publisher {
   readonly ordering = 'per-key'
+  readonly system = 'rabbitmq'
+  readonly server: Publisher['server']
   readonly #address: BrokerAddress
   readonly #connection: SharedConnection<BrokerConnection>
   readonly #settings: CallSettings
@@ -173,6 +175,7 @@ class RabbitmqPublisher implements Publisher {
     settings: CallSettings,
   ) {
     this.#address = address
+    this.server = address.server
     this.#connection = connection
     this.#settings = settings
   }

@@ -122,6 +122,8 @@ export function rabbitmqSource<P = unknown>(options: RabbitmqSourceOptions): Sou
 }
 
 class RabbitmqSource<P> implements Source<P> {
+  readonly system = 'rabbitmq'
+  readonly destination: string
   readonly name: string
   readonly traits: SourceTraits
   readonly #settings: ConnectSettings
@@ -140,6 +142,7 @@ class RabbitmqSource<P> implements Source<P> {
   ) {
     this.#settings = settings
     this.#queue = queue
+    this.destination = queue
     this.#declared = declared
     this.#reader = reader
     this.traits = traits

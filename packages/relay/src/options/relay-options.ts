@@ -8,7 +8,9 @@ import {
   loggerOption,
   nameOf,
   pollIntervalsOption,
+  telemetryOption,
   type EventListeners,
+  type FindTelemetry,
   type PollIntervals,
 } from '@txbox/core/internal'
 import { relayLog, type RelayLog } from './relay-log.ts'
@@ -34,6 +36,7 @@ export interface RelaySettings {
   readonly owner: string
   readonly retry: RetryPolicy
   readonly events: EventListeners<RelayEvents>
+  readonly telemetry: FindTelemetry
   readonly log: Pick<RelayLog, 'notListening'>
 }
 
@@ -47,7 +50,7 @@ export function checkRelayOptions(options: RelayOptions): {
   const check = new OptionChecker(where, options).known(
     ...['database', 'publisher', 'publishTimeoutMs', 'batchSize', 'batchBytes', 'pollIntervalMs'],
     ...['wakeup', 'leaseMs', 'owner', 'retry'],
-    ...['logger', 'signal'],
+    ...['logger', 'telemetry', 'signal'],
   )
   const wakeup = check.oneOf('wakeup', ['auto', 'poll', 'notify'], 'auto')
   const pollMs = pollIntervalsOption(where, options.pollIntervalMs)
@@ -79,6 +82,7 @@ export function checkRelayOptions(options: RelayOptions): {
       owner,
       retry: checkRetry(check, options.retry),
       events: log.events,
+      telemetry: telemetryOption(check, options.telemetry),
       log,
     },
     signal: check.signal('signal'),

@@ -1,4 +1,4 @@
-import type { ConnectedDatabase, Logger, Publisher, RetryPolicy } from '@txbox/core'
+import type { ConnectedDatabase, Logger, Publisher, RetryPolicy, Telemetry } from '@txbox/core'
 
 /** The events of a relay, for logs and metrics. An error that a listener throws does not disturb the relay. */
 export interface RelayEvents {
@@ -84,6 +84,12 @@ export interface RelayOptions {
    * the code `TXBOX_UNHEARD_…`; `false` suppresses the warning.
    */
   logger?: Logger | false | undefined
+  /**
+   * Where traces go: each call of the publisher is a span `send <topic>`, linked to the contexts of its messages.
+   *
+   * @default the telemetry that is registered for the process, such as by `import '@txbox/opentelemetry/register'`
+   */
+  telemetry?: Telemetry | undefined
   /**
    * How long a call of the publisher may take without reporting a result of one of its messages: 10 ms to 1 h. If a call
    * takes longer, its signal is aborted, and the relay emits an `error` with a `PublishTimeoutError`. Only the shard of its

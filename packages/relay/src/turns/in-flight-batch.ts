@@ -1,8 +1,16 @@
 import { PublishTimeoutError, type OutboxMessage, type PublishResult, type Publisher } from '@txbox/core'
 import type { BacklogMessage } from '@txbox/core/ports'
-import { jsonOf, oneLine, textOf, type EventListeners, type HeldShard } from '@txbox/core/internal'
+import {
+  jsonOf,
+  oneLine,
+  textOf,
+  type EventListeners,
+  type FindTelemetry,
+  type HeldShard,
+} from '@txbox/core/internal'
 import type { RelayEvents } from '../options/relay.ts'
 import { EarlyAnswers, PublishQueue, checkResults } from './key-order.ts'
+import { inSendingSpan } from './sending-span.ts'
 import type { SuspectLane } from './suspect-lane.ts'
 
 /**
@@ -30,6 +38,7 @@ export interface CallTools {
   readonly publishTimeoutMs: number
   readonly suspectLane: SuspectLane
   readonly events: EventListeners<RelayEvents>
+  readonly telemetry: FindTelemetry
   /** Aborted when the publisher has to stop now. */
   readonly signal: AbortSignal
 }
@@ -170,7 +179,11 @@ export class InFlightBatch {
     const timer = setTimeout(() => this.#late(messages, aborting), publishTimeoutMs)
     try {
       const outgoing = messages.map((message) => new PublishableMessage(message))
-      const results = await publisher.publish(outgoing, { signal: aborting.signal, answered })
+      const publish = () => publisher.publish(outgoing, { signal: aborting.signal, answered })
+      const telemetry = this.#tools.telemetry()
+      const results = await (telemetry === undefined
+        ? publish()
+        : inSendingSpan(telemetry, publisher, outgoing, publish))
       checkResults(results, messages)
       for (let index = 0; index < messages.length; index++) {
         if (!early.has(index)) this.#take(messages[index]!, results[index]!)

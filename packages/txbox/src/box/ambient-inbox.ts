@@ -3,7 +3,7 @@ import type { ConnectedPorts } from '@txbox/core/ports'
 import { causing, type Cause } from '@txbox/core/internal'
 import { createInbox, type Inbox } from '@txbox/inbox'
 import { wakeLocalConsumers } from '@txbox/consumer/internal'
-import type { ConnectedDatabase, RunsMessages } from '@txbox/core'
+import type { ConnectedDatabase, RunsMessages, Telemetry } from '@txbox/core'
 import type { Ambient } from './ambient.ts'
 
 type Fn = (...args: readonly never[]) => unknown
@@ -19,10 +19,16 @@ export function ambientInbox<Tx>(
     ambient,
     database,
     ports,
-  }: { readonly ambient: Ambient; readonly database: ConnectedDatabase<Tx>; readonly ports: ConnectedPorts },
+    telemetry,
+  }: {
+    readonly ambient: Ambient
+    readonly database: ConnectedDatabase<Tx>
+    readonly ports: ConnectedPorts
+    readonly telemetry: Telemetry | undefined
+  },
   consumer: string,
 ): Inbox<Tx> & RunsMessages<Tx> {
-  const inbox = createInbox({ database, consumer }) as Inbox<Tx> & RunsMessages<Tx>
+  const inbox = createInbox({ database, consumer, telemetry }) as Inbox<Tx> & RunsMessages<Tx>
 
   const handling =
     (fn: Fn, stored: () => void): Fn =>

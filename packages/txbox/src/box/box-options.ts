@@ -6,7 +6,7 @@ import type {
   ConsumerOptions,
   LocalInboxMessage,
 } from '@txbox/consumer'
-import type { ConnectedDatabase, InboxMessage, Logger, Publisher, Source } from '@txbox/core'
+import type { ConnectedDatabase, InboxMessage, Logger, Publisher, Source, Telemetry } from '@txbox/core'
 import type { GarbageCollectorOptions } from '@txbox/gc'
 import type { OutboxOptions, SubscriptionOptions } from '@txbox/outbox'
 import type { RelayOptions } from '@txbox/relay'
@@ -131,6 +131,12 @@ export interface TxboxOptions<Tx, Name extends string = string, SourceName exten
    * a process warning with a code `TXBOX_UNHEARD_…` if the event has no listener; `false` suppresses the warnings.
    */
   logger?: Logger | false | undefined
+  /**
+   * Where traces of all parts go.
+   *
+   * @default the telemetry that is registered for the process, such as by `import '@txbox/opentelemetry/register'`
+   */
+  telemetry?: Telemetry | undefined
   /** The time limit of `stop` in milliseconds, 0 to 1 h. @default 25_000 */
   stopTimeoutMs?: number | undefined
   /**

@@ -37,17 +37,19 @@ export function boxParts(
     readonly isolationLevel: unknown
   },
 ): BoxParts {
-  const { ports, publisher, logger } = settings
+  const { ports, publisher, logger, telemetry } = settings
   const consumers = mapped(settings.consumers, (name, entry) =>
-    localPart(name, entry, { ambient, database, ...defined({ logger, isolationLevel }) }),
+    localPart(name, entry, { ambient, database, ...defined({ logger, telemetry, isolationLevel }) }),
   )
   const sources = mapped(settings.sources, (name, entry) =>
-    sourcePart(name, entry, { ambient, database, ports, logger }),
+    sourcePart(name, entry, { ambient, database, ports, logger, telemetry }),
   )
   const relay =
     settings.relay === undefined
       ? undefined
-      : creating('relay', () => createRelay({ logger, ...settings.relay, database, publisher: publisher! }))
+      : creating('relay', () =>
+          createRelay({ logger, telemetry, ...settings.relay, database, publisher: publisher! }),
+        )
   const gc =
     settings.gc === undefined
       ? undefined

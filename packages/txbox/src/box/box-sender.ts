@@ -6,7 +6,7 @@ import { subscriptionsOf } from './local-parts.ts'
 
 /** Stores messages for the consumers of a box, for those that are registered, and for those that were named. */
 export function boxSender(
-  { consumers, sources, subscriptions }: BoxSettings,
+  { consumers, sources, subscriptions, telemetry }: BoxSettings,
   { unrouted, notify }: Pick<TxboxOptions<unknown>, 'unrouted' | 'notify'>,
   database: ConnectedDatabase<unknown>,
 ): SubscribedOutbox {
@@ -17,6 +17,7 @@ export function boxSender(
     >,
     registered: true,
     unrouted,
+    telemetry,
     ...(notify !== undefined && { notify }),
   })
 }

@@ -1,4 +1,4 @@
-import { InvalidOptionError, isTxboxError, type Logger, type Publisher } from '@txbox/core'
+import { InvalidOptionError, isTxboxError, type Logger, type Publisher, type Telemetry } from '@txbox/core'
 import type { ConnectedPorts } from '@txbox/core/ports'
 import {
   LOCAL_CONSUMER_NAME,
@@ -8,6 +8,7 @@ import {
   loggerOption,
   oneLine,
   propertyOf,
+  telemetryOption,
 } from '@txbox/core/internal'
 import { hours } from '@txbox/inbox'
 
@@ -30,6 +31,7 @@ export interface BoxSettings {
   readonly migrate: boolean | 'unless-production'
   readonly allowPGlite: boolean
   readonly logger: Logger | false | undefined
+  readonly telemetry: Telemetry | undefined
   readonly stopTimeoutMs: number
   readonly signals: boolean
   readonly signal: AbortSignal | undefined
@@ -49,7 +51,7 @@ export function checkBoxOptions(options: object): BoxSettings {
       'migrate',
       'allowPGlite',
     ],
-    ...['relay', 'gc', 'isolationLevel', 'logger', 'stopTimeoutMs', 'signals', 'signal'],
+    ...['relay', 'gc', 'isolationLevel', 'logger', 'telemetry', 'stopTimeoutMs', 'signals', 'signal'],
   )
   const ports = connectedPortsOf(WHERE, propertyOf(options, 'database'))
   const publisher = propertyOf(options, 'publisher') as Publisher | undefined
@@ -57,6 +59,8 @@ export function checkBoxOptions(options: object): BoxSettings {
   if (publisher !== undefined && typeof propertyOf(publisher, 'publish') !== 'function') {
     throw check.wrong('publisher', 'a Publisher, such as publishEach(…) or the publisher of a broker package')
   }
+  const telemetry = propertyOf(options, 'telemetry') as Telemetry | undefined
+  telemetryOption(check, telemetry)
   const relay = partOption(check, options, 'relay')
   if (publisher === undefined && relay !== undefined && propertyOf(options, 'relay') !== undefined) {
     throw new InvalidOptionError(
@@ -83,6 +87,7 @@ export function checkBoxOptions(options: object): BoxSettings {
     migrate: migrateOption(check, propertyOf(options, 'migrate')),
     allowPGlite: check.flag('allowPGlite', false),
     logger: loggerOption(check, propertyOf(options, 'logger') as never),
+    telemetry,
     stopTimeoutMs: check.milliseconds('stopTimeoutMs', { min: 0, max: hours(1), default: 25_000 }),
     signals: check.flag('signals', false),
     signal: check.signal('signal'),

@@ -66,7 +66,7 @@ export class Box extends LifeCycle {
     const { ambient, database } = this.#tools
     const known = this.#inboxes.get(consumer)
     if (known !== undefined) return known
-    const inbox = ambientInbox({ ambient, database, ports: this.#settings.ports }, consumer)
+    const inbox = ambientInbox({ ambient, database, ...this.#settings }, consumer)
     this.#inboxes.set(consumer, inbox)
     return inbox
   }

@@ -8,6 +8,7 @@ import {
   type AnyMessage,
   type ConnectedDatabase,
   type RunsMessages,
+  type Telemetry,
 } from '@txbox/core'
 import type { ConnectedPorts } from '@txbox/core/ports'
 import { OptionChecker, idempotencyKey, inboxKey, nameOf, oneLine, unlessAborted } from '@txbox/core/internal'
@@ -24,6 +25,7 @@ interface Box {
   readonly database: ConnectedDatabase<unknown>
   readonly ports: ConnectedPorts
   readonly logger: unknown
+  readonly telemetry: Telemetry | undefined
 }
 
 const OPTIONS = [
@@ -32,17 +34,22 @@ const OPTIONS = [
 ]
 
 /** Creates the consumer of a source, which calls the handler of the type of each message. */
-export function sourcePart(name: string, entry: object, { ambient, database, ports, logger }: Box): Consumer {
+export function sourcePart(
+  name: string,
+  entry: object,
+  { ambient, database, ports, logger, telemetry }: Box,
+): Consumer {
   const where = `source '${oneLine(name)}'`
   const check = new OptionChecker(`createTxbox, ${where}`, entry).known(...OPTIONS)
   const { handlers: given, unhandled: _, ...options } = entry as Readonly<Record<string, unknown>>
   const handlers = handlersOption(check, given)
   const ignores = check.oneOf('unhandled', ['dead-letter', 'ignore'], 'dead-letter') === 'ignore'
-  const inbox = creating(where, () => ambientInbox({ ambient, database, ports }, name))
+  const inbox = creating(where, () => ambientInbox({ ambient, database, ports, telemetry }, name))
   return creating(where, () =>
     createConsumer({
       ...options,
       logger,
+      telemetry,
       inbox: dispatching(inbox, { ambient, handlers, ignores, ports }),
       handler: (tx: unknown, message: AnyMessage, context: unknown) => {
         const { call, isAtLeastOnce } = handlers.get(message.type!)!

@@ -1,0 +1,112 @@
+import {
+  ValueType,
+  metrics,
+  type Counter,
+  type Histogram,
+  type Meter,
+  type ObservableCallback,
+  type ObservableGauge,
+} from '@opentelemetry/api'
+import type { CounterName, GaugeName, HistogramName, Observation } from '@txbox/core'
+
+/** The name of the scope of all spans and metrics. */
+export const INSTRUMENTATION = '@txbox/opentelemetry'
+
+/** The buckets of the semantic conventions, in seconds. */
+const BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
+
+interface Gauge {
+  readonly metric: GaugeName
+  readonly callback: ObservableCallback
+}
+
+/**
+ * The instruments of a meter, made at first use. Without a given meter, that of the global provider is looked up at each use, so that
+ * an SDK may start later than txbox.
+ */
+export class Instruments {
+  readonly #given: Meter | undefined
+  readonly #gauges = new Set<Gauge>()
+  #provider: unknown
+  #meter: Meter | undefined
+  #counters = new Map<CounterName, Counter>()
+  #histograms = new Map<HistogramName, Histogram>()
+  #observables = new Map<GaugeName, ObservableGauge>()
+
+  constructor(meter: Meter | undefined) {
+    this.#given = meter
+  }
+
+  counter(metric: CounterName): Counter {
+    const meter = this.#current()
+    let counter = this.#counters.get(metric)
+    if (counter === undefined) {
+      counter = meter.createCounter(metric, { unit: unitOf(metric) })
+      this.#counters.set(metric, counter)
+    }
+    return counter
+  }
+
+  histogram(metric: HistogramName): Histogram {
+    const meter = this.#current()
+    let histogram = this.#histograms.get(metric)
+    if (histogram === undefined) {
+      histogram = meter.createHistogram(metric, {
+        unit: 's',
+        valueType: ValueType.DOUBLE,
+        advice: { explicitBucketBoundaries: BUCKETS },
+      })
+      this.#histograms.set(metric, histogram)
+    }
+    return histogram
+  }
+
+  /** @returns a function that ends the gauge. */
+  observe(metric: GaugeName, read: () => Promise<readonly Observation[]>): () => void {
+    const gauge: Gauge = {
+      metric,
+      callback: async (result) => {
+        for (const { value, attributes } of await read()) result.observe(value, attributes)
+      },
+    }
+    this.#current()
+    this.#gauges.add(gauge)
+    this.#observable(metric).addCallback(gauge.callback)
+    return () => {
+      this.#gauges.delete(gauge)
+      this.#observables.get(metric)?.removeCallback(gauge.callback)
+    }
+  }
+
+  #current(): Meter {
+    if (this.#given !== undefined) return (this.#meter ??= this.#given)
+    const provider = metrics.getMeterProvider()
+    if (this.#meter === undefined || provider !== this.#provider) {
+      this.#provider = provider
+      this.#meter = provider.getMeter(INSTRUMENTATION)
+      this.#counters = new Map()
+      this.#histograms = new Map()
+      this.#observables = new Map()
+      for (const { metric, callback } of this.#gauges) this.#observable(metric).addCallback(callback)
+    }
+    return this.#meter
+  }
+
+  #observable(metric: GaugeName): ObservableGauge {
+    let observable = this.#observables.get(metric)
+    if (observable === undefined) {
+      observable = this.#meter!.createObservableGauge(metric, { unit: unitOf(metric) })
+      this.#observables.set(metric, observable)
+    }
+    return observable
+  }
+}
+
+/** The units of the semantic conventions, and of UCUM. */
+function unitOf(metric: CounterName | GaugeName): string {
+  if (metric.endsWith('.age')) return 's'
+  if (metric.endsWith('.rows')) return '{row}'
+  if (metric === 'txbox.relay.shards' || metric === 'txbox.relay.leases.lost') return '{shard}'
+  if (metric === 'txbox.relay.publisher.up') return '1'
+  return '{message}'
+}
