@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util'
+
 /** A line of the text format of Prometheus. */
 export interface ScrapedSample {
   readonly name: string
@@ -37,8 +39,5 @@ export function valueOf(
   name: string,
   labels: Readonly<Record<string, string>> = {},
 ): number | undefined {
-  const wanted = JSON.stringify(Object.entries(labels).toSorted())
-  return samples.find(
-    (sample) => sample.name === name && JSON.stringify(Object.entries(sample.labels).toSorted()) === wanted,
-  )?.value
+  return samples.find((sample) => sample.name === name && isDeepStrictEqual(sample.labels, labels))?.value
 }

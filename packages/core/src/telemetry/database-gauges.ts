@@ -31,7 +31,10 @@ type Observe<T> = (read: T) => readonly Observation[]
 export function observeDatabase(
   telemetry: Telemetry,
   inspection: InspectionStore,
-  { everyMs, failed }: { readonly everyMs: number; failed(part: ReadPart, error: unknown): void },
+  {
+    everyMs,
+    failed,
+  }: { readonly everyMs: number; readonly failed: (part: ReadPart, error: unknown) => void },
 ): () => void {
   const ends: (() => void)[] = []
   let turn: Promise<unknown> = Promise.resolve()
