@@ -153,10 +153,11 @@ test('a call of a publisher with rejected messages, and one that throws, is a sp
   await publish(messagesOf('a', 1))
   const broker = new Broker()
   const publisher = broker.publisher({
-    respond: ({ number, messages, acceptAll }) => {
+    respond: (call) => {
+      const { number, messages } = call
       if (number === 1)
         throw Object.assign(new Error('no route to amqp://u:secret@host'), { code: 'EHOSTUNREACH' })
-      return number === 2 ? messages.map(() => rejected({ error: new Error('full') })) : acceptAll()
+      return number === 2 ? messages.map(() => rejected({ error: new Error('full') })) : call.acceptAll()
     },
   })
   await RelayUnderTest.started(root, publisher, {

@@ -110,5 +110,6 @@ export {
   type Processing,
   type SpanParent,
 } from './telemetry/processing-span.ts'
+export { errorTypeOf } from './telemetry/error-type.ts'
 export { linksTo } from './telemetry/links.ts'
 export { isTraceparent, isTracestate, traceContextOf } from './telemetry/trace-context.ts'

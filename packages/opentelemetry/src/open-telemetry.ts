@@ -10,7 +10,7 @@ import {
   type TracerProvider,
 } from '@opentelemetry/api'
 import type { Attributes, SpanDescription, SpanHandle, Telemetry } from '@txbox/core'
-import { ATTRIBUTES, OptionChecker, propertyOf, reasonOf } from '@txbox/core/internal'
+import { ATTRIBUTES, OptionChecker, errorTypeOf, propertyOf, reasonOf } from '@txbox/core/internal'
 import { INSTRUMENTATION, Instruments } from './instruments.ts'
 import { activeTraceContext, parentOf, remoteSpanContext } from './span-contexts.ts'
 
@@ -137,17 +137,8 @@ async function ended<R>(span: Span, work: (tell: SpanHandle) => Promise<R>): Pro
 }
 
 function failed(span: Span, error: unknown): void {
-  span.setAttribute(ATTRIBUTES.errorType, typeOf(error))
+  span.setAttribute(ATTRIBUTES.errorType, errorTypeOf(error))
   span.setStatus({ code: SpanStatusCode.ERROR, message: reasonOf(error, ERROR_CHARACTERS) })
-}
-
-/** The code of an error, or the name of its class: values of which there are few. */
-function typeOf(error: unknown): string {
-  for (const property of ['code', 'name']) {
-    const value = propertyOf(error, property)
-    if ((typeof value === 'string' && value !== '') || typeof value === 'number') return String(value)
-  }
-  return '_OTHER'
 }
 
 function withoutDestination(attributes: Attributes): Attributes {

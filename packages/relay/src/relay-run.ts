@@ -167,7 +167,7 @@ export class RelayRun {
   }
 
   #addShards(): LeaseGroup {
-    const { events, leaseMs } = this.#settings
+    const { events, leaseMs, telemetry } = this.#settings
     const group = this.#keeper.add({
       path: '',
       leaseMs,
@@ -179,6 +179,7 @@ export class RelayRun {
         lost: (held, reason) => {
           void this.#lanes.abandon(held).then(() => group.rest(held))
           events.emit('lease-lost', { shard: held.shard, term: held.lease.term, reason })
+          telemetry()?.count('txbox.relay.leases.lost', 1, { reason })
         },
       },
     })

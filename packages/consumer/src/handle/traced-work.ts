@@ -1,3 +1,4 @@
+import type { Attributes } from '@txbox/core'
 import {
   ATTRIBUTES,
   markInSpan,
@@ -6,6 +7,7 @@ import {
   type GuardedTelemetry,
   type Processing,
 } from '@txbox/core/internal'
+import { countEvents, recordHandled } from './consumer-metrics.ts'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import type { HeldDelivery } from '../receive/held-delivery.ts'
 import type { HandlerCall } from './handler-call.ts'
@@ -23,6 +25,7 @@ export class TracedWork implements Work {
     this.isAllOrNothing = work.isAllOrNothing
     this.#work = work
     this.#settings = settings
+    countEvents(settings.log.events, name, settings.telemetry)
     this.#processing = {
       consumer: name,
       system: source.system,
@@ -36,10 +39,19 @@ export class TracedWork implements Work {
     const telemetry = this.#settings.telemetry()
     if (telemetry === undefined) return this.#work.alone(held, call)
     markInSpan(held.message)
+    const beganAt = performance.now()
     return telemetry.span(processingOne(held.message, this.#processing), async (tell) => {
-      const result = await this.#work.alone(held, call)
-      if (this.#hasInbox) tell.set({ [ATTRIBUTES.inboxOutcome]: result.outcome })
-      return result
+      let error: unknown
+      try {
+        const result = await this.#work.alone(held, call)
+        if (this.#hasInbox) tell.set({ [ATTRIBUTES.inboxOutcome]: result.outcome })
+        return result
+      } catch (thrown) {
+        error = thrown ?? 'thrown'
+        throw thrown
+      } finally {
+        recordHandled(telemetry, this.#attributes, { beganAt, messages: 1, error })
+      }
     })
   }
 
@@ -56,6 +68,7 @@ export class TracedWork implements Work {
   ): readonly Promise<WorkResult>[] {
     const messages = batch.map(({ message }) => message)
     for (const message of messages) markInSpan(message)
+    const beganAt = performance.now()
     let results: readonly Promise<WorkResult>[] | undefined
     void telemetry.span(processingSeveral(messages, this.#processing), async (tell) => {
       try {
@@ -63,12 +76,26 @@ export class TracedWork implements Work {
       } catch (error) {
         results = batch.map(() => Promise.reject(error as Error))
       }
+      let error: unknown
       for (const each of await Promise.allSettled(results)) {
-        if (each.status === 'rejected') tell.failed(each.reason)
+        if (each.status === 'rejected') error ??= each.reason ?? 'thrown'
       }
+      if (error !== undefined) tell.failed(error)
+      recordHandled(telemetry, this.#attributes, { beganAt, messages: batch.length, error })
     })
     // The work of a span begins before `span` returns.
     return results!
+  }
+
+  /** The attributes of metrics. */
+  get #attributes(): Attributes {
+    const { consumer, system, destination } = this.#processing
+    return {
+      [ATTRIBUTES.operationName]: 'process',
+      [ATTRIBUTES.consumerGroup]: consumer,
+      ...(system === undefined ? {} : { [ATTRIBUTES.system]: system }),
+      ...(destination === undefined ? {} : { [ATTRIBUTES.destination]: destination }),
+    }
   }
 
   get #hasInbox(): boolean {

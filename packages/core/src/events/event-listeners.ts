@@ -8,6 +8,8 @@ export class EventListeners<Events extends { error: { error: unknown } }> {
   readonly #listeners = new Map<keyof Events, Set<Listener<never>>>()
   readonly #onUnheard: (<E extends keyof Events>(event: E, value: Events[E]) => void) | undefined
 
+  #tap: ((event: keyof Events) => void) | undefined
+
   /** @param onUnheard is called for each event that has no listener. */
   constructor(onUnheard?: <E extends keyof Events>(event: E, value: Events[E]) => void) {
     this.#onUnheard = onUnheard
@@ -19,11 +21,17 @@ export class EventListeners<Events extends { error: { error: unknown } }> {
     return () => void set.delete(listener)
   }
 
+  /** `tap` is told of every event. It is no listener: an event that only it gets is unheard. It must not throw. */
+  tap(tap: (event: keyof Events) => void): void {
+    this.#tap = tap
+  }
+
   has(event: keyof Events): boolean {
     return (this.#listeners.get(event)?.size ?? 0) > 0
   }
 
   emit<E extends keyof Events>(event: E, value: Events[E]): void {
+    this.#tap?.(event)
     if (!this.has(event)) return this.#reportUnheard(event, value)
     for (const listener of this.#listeners.get(event) ?? []) {
       try {

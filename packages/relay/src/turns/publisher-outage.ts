@@ -24,6 +24,11 @@ export class PublisherOutage {
   #failedBy: object | undefined
   #hasSucceededSince = false
 
+  /** When the outage began; `undefined` while there is none. */
+  get since(): number | undefined {
+    return this.#since
+  }
+
   /**
    * How long to wait before a call of this shard, or of any shard, may begin, in milliseconds; 0 when it may begin now.
    */

@@ -1,5 +1,12 @@
-import type { OutboxMessage, PublishResult, Publisher, SpanDescription, Telemetry } from '@txbox/core'
-import { ATTRIBUTES, linksTo } from '@txbox/core/internal'
+import type {
+  Attributes,
+  OutboxMessage,
+  PublishResult,
+  Publisher,
+  SpanDescription,
+  Telemetry,
+} from '@txbox/core'
+import { ATTRIBUTES, errorTypeOf, linksTo } from '@txbox/core/internal'
 
 /** Runs one call of the publisher in a span of its own, which is linked to the contexts of the messages. */
 export function inSendingSpan(
@@ -8,15 +15,30 @@ export function inSendingSpan(
   messages: readonly OutboxMessage[],
   publish: () => Promise<readonly PublishResult[]>,
 ): Promise<readonly PublishResult[]> {
+  const beganAt = performance.now()
   return telemetry.span(describe(publisher, messages), async (tell) => {
-    const results = await publish()
-    // A third party's publisher may answer anything, which is found out later.
-    const refused = Array.isArray(results)
-      ? (results as readonly PublishResult[]).find((result) => result?.status === 'rejected')
-      : undefined
-    if (refused?.status === 'rejected') tell.failed(refused.error)
-    return results
+    let accepted = 0
+    let error: unknown
+    try {
+      const results = await publish()
+      for (const result of answersOf(results)) {
+        if (result?.status === 'accepted') accepted++
+        else if (result?.status === 'rejected') error ??= result.error ?? 'rejected'
+      }
+      if (error !== undefined) tell.failed(error)
+      return results
+    } catch (thrown) {
+      error = thrown ?? 'thrown'
+      throw thrown
+    } finally {
+      recordCall(telemetry, publisher, { beganAt, accepted, error })
+    }
   })
+}
+
+/** A third party's publisher may answer anything, which is found out later. */
+function answersOf(results: unknown): readonly (PublishResult | undefined)[] {
+  return Array.isArray(results) ? (results as readonly (PublishResult | undefined)[]) : []
 }
 
 /** A call of one topic has the topic in its name, and a call of one message has the ids of the message. */
@@ -42,4 +64,21 @@ function describe(publisher: Publisher, messages: readonly OutboxMessage[]): Spa
       ...(server?.port === undefined ? {} : { [ATTRIBUTES.serverPort]: server.port }),
     },
   }
+}
+
+/** Records one call of the publisher. */
+function recordCall(
+  telemetry: Telemetry,
+  publisher: Publisher,
+  call: { readonly beganAt: number; readonly accepted: number; readonly error: unknown },
+): void {
+  const { system } = publisher
+  const attributes: Attributes = {
+    ...(system === undefined ? {} : { [ATTRIBUTES.system]: system }),
+    [ATTRIBUTES.operationName]: 'send',
+  }
+  const failed =
+    call.error === undefined ? attributes : { ...attributes, [ATTRIBUTES.errorType]: errorTypeOf(call.error) }
+  telemetry.record('messaging.client.operation.duration', (performance.now() - call.beganAt) / 1000, failed)
+  if (call.accepted > 0) telemetry.count('messaging.client.sent.messages', call.accepted, attributes)
 }

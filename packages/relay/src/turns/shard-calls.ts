@@ -122,7 +122,12 @@ export class ShardCalls {
 
   /** Must be called when the broker answers: an outage, if there is one, is over. */
   brokerAnswered(): void {
-    if (this.#tools.outage.succeeded()) this.#tools.lanes.resumePaused()
+    const { outage, lanes, telemetry } = this.#tools
+    const { since } = outage
+    if (!outage.succeeded()) return
+    lanes.resumePaused()
+    const seconds = (performance.now() - since!) / 1000
+    telemetry()?.record('txbox.relay.outage.duration', seconds, {})
   }
 
   /** Must be called when the lease is lost. Resolves when the calls have ended: the shard is not taken again before. */

@@ -1,0 +1,166 @@
+import { randomUUID } from 'node:crypto'
+import { metrics } from '@opentelemetry/api'
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+  type MetricData,
+} from '@opentelemetry/sdk-metrics'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { createConsumer } from '@txbox/consumer'
+import { PermanentError } from '@txbox/core'
+import { createInbox } from '@txbox/inbox'
+import { openTelemetry } from '@txbox/opentelemetry'
+import { createOutbox } from '@txbox/outbox'
+import { queueSource } from '@txbox/queue'
+import { QueueUnderTest } from '../support/subjects/queue-under-test.ts'
+import { messagesOf, RelayUnderTest } from '../support/subjects/relay-under-test.ts'
+import { useOutboxTarget } from '../support/engines/outbox-target.ts'
+import { mainKind, useRoot, useTarget } from '../support/engines/target.ts'
+import { Broker, rejected } from '../support/worlds/broker.ts'
+import { until } from '../support/worlds/until.ts'
+
+const target = useTarget()
+const outbox = useOutboxTarget(target)
+const root = useRoot(target, mainKind(target), { max: 20 })
+// Made before the SDK starts.
+const telemetry = openTelemetry()
+let reads = 0
+const early = telemetry.observe('txbox.oldest_due.age', async () => {
+  reads++
+  return [{ value: 7, attributes: { queue: 'a' } }]
+})
+const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
+const provider = new MeterProvider({
+  readers: [new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })],
+})
+
+beforeAll(() => void metrics.setGlobalMeterProvider(provider))
+afterAll(async () => {
+  metrics.disable()
+  await provider.shutdown()
+})
+
+async function metric(name: string): Promise<MetricData | undefined> {
+  exporter.reset()
+  await provider.forceFlush()
+  const scopes = exporter.getMetrics().flatMap(({ scopeMetrics }) => scopeMetrics)
+  return scopes.flatMap((scope) => scope.metrics).find(({ descriptor }) => descriptor.name === name)
+}
+
+/** The value of a counter, or the number of values of a histogram, whose attributes contain these. */
+async function valueOf(name: string, attributes: object = {}): Promise<number> {
+  const points = (await metric(name))?.dataPoints ?? []
+  return points
+    .filter((point) => Object.entries(attributes).every(([key, value]) => point.attributes[key] === value))
+    .reduce((sum, { value }) => sum + (typeof value === 'number' ? value : value.count), 0)
+}
+
+test('a relay counts its results, its calls and their durations', async () => {
+  const transaction = await root.begin()
+  await createOutbox({ database: root.database, telemetry }).publish(transaction.tx, [
+    ...messagesOf('a', 1),
+    ...messagesOf('b', 1),
+    ...messagesOf('c', 1),
+  ])
+  await transaction.commit()
+  const broker = new Broker()
+  const first = new Map<string, number>()
+  const publisher = broker.publisher({
+    respond: (call) =>
+      call.messages.map((message) => {
+        const tried = first.get(message.key!) ?? 0
+        first.set(message.key!, tried + 1)
+        if (message.key === 'a') return rejected({ retryable: false, error: new PermanentError('never') })
+        if (message.key === 'b' && tried === 0) return rejected()
+        return message.key === 'c' && tried === 0
+          ? { ...rejected({ retryAfterMs: 1 }), counted: false }
+          : call.accept(message)
+      }),
+  })
+  await RelayUnderTest.started(root, publisher, {
+    telemetry,
+    logger: false,
+    retry: { attempts: 5, delayMs: () => 1 },
+  })
+  await broker.received(2)
+  await outbox.settled()
+  await until(
+    async () => (await valueOf('txbox.relay.messages', { outcome: 'accepted' })) === 2,
+    () => 'two accepted messages',
+  )
+  expect(await valueOf('txbox.relay.messages', { outcome: 'dead_lettered' })).toBe(1)
+  expect(await valueOf('txbox.relay.messages', { outcome: 'rejected' })).toBe(1)
+  expect(await valueOf('txbox.relay.messages', { outcome: 'uncounted' })).toBe(1)
+  expect(await valueOf('txbox.relay.latency')).toBe(2)
+  expect(await valueOf('messaging.client.sent.messages', { 'messaging.operation.name': 'send' })).toBe(2)
+  expect(await valueOf('messaging.client.operation.duration', { 'error.type': 'TXBOX_PERMANENT' })).toBe(1)
+  const duration = await metric('messaging.client.operation.duration')
+  expect(duration!.descriptor.unit).toBe('s')
+  expect(Reflect.get(duration!.dataPoints[0]!.value as object, 'buckets')).toMatchObject({
+    boundaries: expect.arrayContaining([0.005, 10]),
+  })
+})
+
+test('a consumer counts deliveries, retries and dead letters, and an inbox its outcomes', async () => {
+  const queue = new QueueUnderTest(target, root, { telemetry })
+  const name = `consumer-${randomUUID()}`
+  await queue.send({ id: `${name} good` }, { id: `${name} bad` })
+  const failures = new Map<string, number>()
+  const consumer = createConsumer({
+    source: queueSource(queue.queue),
+    inbox: createInbox({ database: root.database, consumer: name, telemetry }),
+    handler: (_, { id }) => {
+      const failed = failures.get(id) ?? 0
+      failures.set(id, failed + 1)
+      if (id.endsWith('bad') && failed > 0) throw new PermanentError('never')
+      if (failed === 0) throw new Error('the first attempt')
+    },
+    retry: { attempts: 5, delayMs: () => 1 },
+    telemetry,
+    logger: false,
+  })
+  onTestFinished(() => consumer.stop())
+  await consumer.start()
+  const about = { 'messaging.consumer.group.name': name }
+  await until(
+    async () => (await valueOf('txbox.consumer.deliveries', about)) === 4,
+    () => 'four deliveries',
+  )
+  expect(await valueOf('txbox.consumer.retries', about)).toBe(2)
+  await until(
+    async () => (await valueOf('txbox.consumer.dead_letters', about)) === 1,
+    () => 'a dead letter',
+  )
+  expect(await valueOf('messaging.client.consumed.messages', about)).toBe(4)
+  expect(await valueOf('messaging.process.duration', { ...about, 'error.type': 'TXBOX_PERMANENT' })).toBe(1)
+  expect(await valueOf('txbox.inbox.messages', { ...about, outcome: 'processed' })).toBe(1)
+  // The destination would be a time series for each topic.
+  const consumed = await metric('messaging.client.consumed.messages')
+  for (const { attributes } of consumed!.dataPoints)
+    expect(attributes).not.toHaveProperty('messaging.destination.name')
+})
+
+test('with destinationAttribute metrics have the destination', async () => {
+  const own = openTelemetry({ destinationAttribute: true })
+  const attributes = { 'messaging.destination.name': 'orders' }
+  own.count('messaging.client.sent.messages', 3, attributes)
+  expect(await valueOf('messaging.client.sent.messages', attributes)).toBe(3)
+})
+
+test('a gauge is read at each export, also one from before the SDK, until it is ended', async () => {
+  telemetry.count('txbox.relay.leases.lost', 1, {})
+  expect(await valueOf('txbox.oldest_due.age', { queue: 'a' })).toBe(7)
+  const end = telemetry.observe('txbox.oldest_due.age', async () => [
+    { value: 9, attributes: { queue: 'b' } },
+  ])
+  expect(await valueOf('txbox.oldest_due.age', { queue: 'b' })).toBe(9)
+  expect((await metric('txbox.oldest_due.age'))!.descriptor.unit).toBe('s')
+  end()
+  early()
+  const before = reads
+  expect(before).toBeGreaterThan(0)
+  await provider.forceFlush()
+  expect(reads).toBe(before)
+})
