@@ -1,14 +1,17 @@
 import { Client } from 'pg'
-import { expect, onTestFinished, test } from 'vitest'
+import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { createOutbox } from '@txbox/outbox'
 import { postgres } from '@txbox/postgres'
-import { valueOf } from '../support/subjects/metrics-text.ts'
+import { parseMetrics, valueOf } from '../support/subjects/metrics-text.ts'
 import { Proxy } from '../support/worlds/proxy.ts'
 import { until } from '../support/worlds/until.ts'
 import { startMetrics } from './use-metrics.ts'
 import { claims, parked, useShop } from './use-shop.ts'
 
 const shop = useShop()
+beforeEach(() =>
+  shop.sql('truncate txbox.outbox, txbox.parked, txbox.queue, txbox.subscriptions, txbox.inbox'),
+)
 const GC = ['gc', '--interval-ms', '3600000']
 const RELAY = ['relay', '--publisher', 'stdout:']
 /** What the documentation promises, and what a busy machine adds. */
@@ -69,7 +72,6 @@ test('without a relay, the gauges of the tables are read at the scrape, and no p
   expect(await (await gc.get('/readyz')).json()).toEqual({ ok: true })
   expect((await gc.get('/other')).status).toBe(404)
   expect((await gc.stop()).code).toBe(0)
-  await shop.sql('truncate txbox.outbox, txbox.parked, txbox.queue, txbox.subscriptions, txbox.inbox')
 })
 
 test('a relay adds its shards, its publisher and what it has published, and a collector what it has removed', async () => {
@@ -85,6 +87,7 @@ test('a relay adds its shards, its publisher and what it has published, and a co
   )
   const found = await relay.scrape()
   expect(valueOf(found, 'txbox_relay_messages_total', { outcome: 'dead_lettered' })).toBe(0)
+  expect(valueOf(found, 'txbox_relay_latency_seconds_count')).toBe(7)
   expect(valueOf(found, 'txbox_relay_shards')).toBe(16)
   expect(valueOf(found, 'txbox_relay_publisher_up')).toBe(1)
   expect(valueOf(found, 'txbox_relay_leases_lost_total', { reason: 'taken' })).toBe(0)
@@ -104,7 +107,6 @@ test('a relay without its broker is not up', async () => {
     () => 'the publisher is down',
   )
   await relay.stop()
-  await shop.sql('truncate txbox.outbox')
 })
 
 test('figures are read at most every 5 s; without its database, a scrape has the last figures within seconds, marked as stale, until the database is back', async () => {
@@ -121,7 +123,7 @@ test('figures are read at most every 5 s; without its database, a scrape has the
   await until(
     async () => {
       const begun = performance.now()
-      const found = await gc.scrape()
+      const found = parseMetrics(await (await gc.get('/metrics')).text())
       expect(performance.now() - begun).toBeLessThan(ANSWER_MS)
       expect(valueOf(found, 'txbox_outbox_backlog_messages')).toBe(2)
       return valueOf(found, 'txbox_metrics_stale') === 1
@@ -139,7 +141,6 @@ test('figures are read at most every 5 s; without its database, a scrape has the
   expect(valueOf(await gc.scrape(), 'txbox_outbox_backlog_messages')).toBe(3)
   const { stderr } = await gc.stop()
   expect(stderr).toContain('The metrics of the outbox cannot be read: ')
-  await shop.sql('truncate txbox.outbox')
 })
 
 test('concurrent scrapes of a locked table send one query, are answered in time, and have what can be read', async () => {
@@ -148,7 +149,6 @@ test('concurrent scrapes of a locked table send one query, are answered in time,
   await gc.scrape()
   const locking = await connected()
   await locking.query('begin')
-  // The collector itself reads this table only when it begins.
   await locking.query('lock table txbox.outbox in access exclusive mode')
   const waiting = async (): Promise<number> => {
     const { rows } = await shop.sql(
@@ -165,10 +165,10 @@ test('concurrent scrapes of a locked table send one query, are answered in time,
     20_000,
   )
   const begun = performance.now()
-  const scrapes = await Promise.all(Array.from({ length: 20 }, () => gc.scrape()))
+  const scrapes = await Promise.all(Array.from({ length: 20 }, async () => (await gc.get('/metrics')).text()))
   expect(performance.now() - begun).toBeLessThan(ANSWER_MS)
   expect(await waiting()).toBe(1)
-  for (const found of scrapes) {
+  for (const found of scrapes.map(parseMetrics)) {
     expect(valueOf(found, 'txbox_metrics_stale')).toBe(1)
     expect(valueOf(found, 'txbox_outbox_backlog_messages')).toBe(2)
   }
@@ -179,7 +179,6 @@ test('concurrent scrapes of a locked table send one query, are answered in time,
     20_000,
   )
   await gc.stop()
-  await shop.sql('truncate txbox.outbox')
 })
 
 test('with the privileges of a relay alone, the figures of the outbox are fresh, and the log says what cannot be read', async () => {

@@ -1,4 +1,5 @@
 import { RepeatedTrouble, within } from '@txbox/core/internal'
+import type { PrometheusTelemetry } from '@txbox/prometheus'
 import { createRelay, type Publisher, type Relay } from '@txbox/relay'
 import { commandMetrics } from './command-metrics.ts'
 import { connectDatabase, type CommandDatabase, type DatabaseOptions } from './connect-database.ts'
@@ -6,7 +7,7 @@ import { createPublisher } from './create-publisher.ts'
 import { UsageError } from './failure.ts'
 import { refuseMetricsWithoutPort, startHealthServer } from './health-server.ts'
 import { whenReaderIsGone } from './output-reader.ts'
-import { observeRelay } from './relay-metrics.ts'
+import { besideRegistered, observeRelay } from './relay-metrics.ts'
 import { lagText, RelayProgress } from './relay-progress.ts'
 import { RelayReadiness } from './relay-readiness.ts'
 import { stderrLog } from './stderr-log.ts'
@@ -36,6 +37,12 @@ interface RelayCommandOptions extends DatabaseOptions {
   readonly json?: boolean
 }
 
+interface Probed {
+  readonly relay: Relay
+  readonly publisher: Publisher
+  readonly metrics: PrometheusTelemetry | undefined
+}
+
 type Log = ReturnType<typeof stderrLog>
 
 export async function relayCommand(options: RelayCommandOptions): Promise<void> {
@@ -48,6 +55,7 @@ export async function relayCommand(options: RelayCommandOptions): Promise<void> 
   const log = stderrLog(options.json === true)
   try {
     const { pollMinMs: min, pollMaxMs: max } = options
+    const metrics = options.metrics === true ? commandMetrics('relay', connected.inspection, log) : undefined
     const relay = createRelay({
       database: connected.database,
       publisher,
@@ -58,9 +66,10 @@ export async function relayCommand(options: RelayCommandOptions): Promise<void> 
       pollIntervalMs: { min, max },
       owner: options.owner,
       logger: log,
+      telemetry: metrics && besideRegistered(metrics),
     })
     whenReaderIsGone(() => void relay.stop({ timeoutMs: options.stopTimeoutMs }))
-    const health = await answerProbes(relay, publisher, connected, options, log)
+    const health = await answerProbes({ relay, publisher, metrics }, connected, options, log)
     try {
       await run(relay, connected, options, log)
     } finally {
@@ -76,10 +85,9 @@ export async function relayCommand(options: RelayCommandOptions): Promise<void> 
  * probes.
  */
 async function answerProbes(
-  relay: Relay,
-  publisher: Publisher,
+  { relay, publisher, metrics }: Probed,
   { inspection }: CommandDatabase,
-  { healthPort, healthHost, metrics: hasMetrics }: RelayCommandOptions,
+  { healthPort, healthHost }: RelayCommandOptions,
   log: Log,
 ): Promise<{ close(): Promise<void> } | undefined> {
   const trouble = new RepeatedTrouble()
@@ -89,7 +97,6 @@ async function answerProbes(
     ),
   )
   if (healthPort === undefined) return undefined
-  const metrics = hasMetrics === true ? commandMetrics('relay', inspection, log) : undefined
   if (metrics !== undefined) observeRelay(metrics, relay, () => readiness.isPublisherUp())
   const server = await startHealthServer({ port: healthPort, host: healthHost }, readiness, metrics)
   log.info({ event: 'health', port: server.port }, `Health probes are served on port ${server.port}.`)

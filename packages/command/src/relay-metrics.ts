@@ -1,8 +1,26 @@
 import type { Telemetry } from '@txbox/core'
+import { registeredTelemetry } from '@txbox/core/internal'
 import type { Relay } from '@txbox/relay'
 
+/** The telemetry of a relay whose metrics are scraped. One that is registered for the process gets the traces, and all it counts. */
+export function besideRegistered(metrics: Telemetry): Telemetry {
+  return {
+    capture: () => registeredTelemetry()?.capture(),
+    span: (description, work) => (registeredTelemetry() ?? metrics).span(description, work),
+    count(metric, value, attributes) {
+      metrics.count(metric, value, attributes)
+      registeredTelemetry()?.count(metric, value, attributes)
+    },
+    record(metric, seconds, attributes) {
+      metrics.record(metric, seconds, attributes)
+      registeredTelemetry()?.record(metric, seconds, attributes)
+    },
+    observe: (metric, read) => metrics.observe(metric, read),
+  }
+}
+
 /**
- * Counts what the events of a relay report.
+ * Adds the gauges of a relay, and begins its counters.
  *
  * @param isPublisherUp returns `undefined` as long as that is not known.
  */
@@ -11,31 +29,16 @@ export function observeRelay(
   relay: Relay,
   isPublisherUp: () => boolean | undefined,
 ): void {
-  const count = (outcome: 'accepted' | 'rejected' | 'dead_lettered', messages: number): void =>
-    telemetry.count('txbox.relay.messages', messages, { outcome })
   // A counter that begins at its first message would hide this message from rates.
-  for (const outcome of ['accepted', 'rejected', 'dead_lettered'] as const) count(outcome, 0)
-  for (const reason of ['expired', 'taken', 'stopped'] as const) {
+  for (const outcome of ['accepted', 'rejected', 'dead_lettered', 'uncounted']) {
+    telemetry.count('txbox.relay.messages', 0, { outcome })
+  }
+  for (const reason of ['expired', 'taken', 'stopped']) {
     telemetry.count('txbox.relay.leases.lost', 0, { reason })
   }
-
   const shards = new Set<number>()
-  let outageSince: number | undefined
-  relay.on('lease-acquired', ({ shard }) => shards.add(shard))
-  relay.on('lease-lost', ({ shard, reason }) => {
-    shards.delete(shard)
-    telemetry.count('txbox.relay.leases.lost', 1, { reason })
-  })
-  relay.on('unavailable', () => void (outageSince ??= performance.now()))
-  relay.on('published', ({ count: messages }) => {
-    count('accepted', messages)
-    if (outageSince === undefined) return
-    telemetry.record('txbox.relay.outage.duration', (performance.now() - outageSince) / 1000, {})
-    outageSince = undefined
-  })
-  relay.on('parked', () => count('rejected', 1))
-  relay.on('dead-lettered', () => count('dead_lettered', 1))
-
+  relay.on('lease-acquired', ({ shard }) => void shards.add(shard))
+  relay.on('lease-lost', ({ shard }) => void shards.delete(shard))
   telemetry.observe('txbox.relay.shards', async () => [{ value: shards.size, attributes: {} }])
   telemetry.observe('txbox.relay.publisher.up', async () => {
     const isUp = isPublisherUp()
