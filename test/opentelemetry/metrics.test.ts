@@ -10,6 +10,7 @@ import {
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { createConsumer } from '@txbox/consumer'
 import { PermanentError } from '@txbox/core'
+import { createGarbageCollector } from '@txbox/gc'
 import { createInbox } from '@txbox/inbox'
 import { openTelemetry } from '@txbox/opentelemetry'
 import { createOutbox } from '@txbox/outbox'
@@ -140,6 +141,13 @@ test('a consumer counts deliveries, retries and dead letters, and an inbox its o
   const consumed = await metric('messaging.client.consumed.messages')
   for (const { attributes } of consumed!.dataPoints)
     expect(attributes).not.toHaveProperty('messaging.destination.name')
+})
+
+test('a collector records its runs', async () => {
+  const collector = createGarbageCollector({ database: root.database, telemetry })
+  await collector.runOnce()
+  await collector.runOnce()
+  expect(await valueOf('txbox.gc.duration')).toBe(2)
 })
 
 test('with destinationAttribute metrics have the destination', async () => {

@@ -1,5 +1,6 @@
+import type { Telemetry } from '@txbox/core'
 import type { InspectionStore } from '@txbox/core/ports'
-import { RepeatedTrouble, observeDatabase, reasonOf } from '@txbox/core/internal'
+import { RepeatedTrouble, observeDatabase, reasonOf, registeredTelemetry } from '@txbox/core/internal'
 import { prometheusTelemetry, type PrometheusTelemetry } from '@txbox/prometheus'
 import { readVersion } from './read-version.ts'
 import type { stderrLog } from './stderr-log.ts'
@@ -32,6 +33,23 @@ export function commandMetrics(
       }),
   })
   return metrics
+}
+
+/** The telemetry of a process whose metrics are scraped. One that is registered gets the traces, and counts the same. */
+export function besideRegistered(metrics: Telemetry): Telemetry {
+  return {
+    capture: () => registeredTelemetry()?.capture(),
+    span: (description, work) => (registeredTelemetry() ?? metrics).span(description, work),
+    count(metric, value, attributes) {
+      metrics.count(metric, value, attributes)
+      registeredTelemetry()?.count(metric, value, attributes)
+    },
+    record(metric, seconds, attributes) {
+      metrics.record(metric, seconds, attributes)
+      registeredTelemetry()?.record(metric, seconds, attributes)
+    },
+    observe: (metric, read) => metrics.observe(metric, read),
+  }
 }
 
 const TEXTS = {

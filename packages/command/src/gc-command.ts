@@ -1,11 +1,12 @@
 import { createGarbageCollector, type Collected, type GarbageCollector } from '@txbox/gc'
+import type { PrometheusTelemetry } from '@txbox/prometheus'
 import type { CollectableFigures } from '@txbox/core/ports'
 import { SingleBar } from 'cli-progress'
-import { commandMetrics } from './command-metrics.ts'
+import { besideRegistered, commandMetrics } from './command-metrics.ts'
 import { connectDatabase, type CommandDatabase, type DatabaseOptions } from './connect-database.ts'
 import { databaseProbe } from './database-probe.ts'
 import { UsageError } from './failure.ts'
-import { observeCollector } from './gc-metrics.ts'
+import { beginCollectorCounters } from './gc-metrics.ts'
 import { OK, refuseMetricsWithoutPort, startHealthServer } from './health-server.ts'
 import { readableDuration as duration } from '@txbox/core/internal'
 import { whenReaderIsGone } from './output-reader.ts'
@@ -33,8 +34,10 @@ export async function gcCommand(options: GcOptions): Promise<void> {
   const connected = await connectDatabase(options, 'gc')
   const log = stderrLog(options.json === true)
   try {
+    const metrics = options.metrics === true ? commandMetrics('gc', connected.inspection, log) : undefined
     const gc = createGarbageCollector({
       logger: log,
+      telemetry: metrics && besideRegistered(metrics),
       database: connected.database,
       batchSize: options.batchSize,
       pauseMs: options.pauseMs,
@@ -42,7 +45,7 @@ export async function gcCommand(options: GcOptions): Promise<void> {
       deadLetterRetentionMs: options.deadLetterRetentionMs,
     })
     if (options.intervalMs !== undefined && options.dryRun !== true) {
-      const health = await answerProbes(gc, connected, options, log)
+      const health = await answerProbes(metrics, connected, options, log)
       try {
         return await collectByInterval(gc, log)
       } finally {
@@ -66,14 +69,13 @@ export async function gcCommand(options: GcOptions): Promise<void> {
 
 /** Answers probes: a collector lives as long as its process, and is ready when its database answers. */
 async function answerProbes(
-  gc: GarbageCollector,
+  metrics: PrometheusTelemetry | undefined,
   { inspection }: CommandDatabase,
-  { healthPort, healthHost, metrics: hasMetrics }: GcOptions,
+  { healthPort, healthHost }: GcOptions,
   log: ReturnType<typeof stderrLog>,
 ): Promise<{ close(): Promise<void> } | undefined> {
   if (healthPort === undefined) return undefined
-  const metrics = hasMetrics === true ? commandMetrics('gc', inspection, log) : undefined
-  if (metrics !== undefined) observeCollector(metrics, gc)
+  if (metrics !== undefined) beginCollectorCounters(metrics)
   const checks = { live: () => OK, ready: databaseProbe(inspection) }
   const server = await startHealthServer({ port: healthPort, host: healthHost }, checks, metrics)
   log.info({ event: 'health', port: server.port }, `Health probes are served on port ${server.port}.`)

@@ -1,23 +1,5 @@
 import type { Telemetry } from '@txbox/core'
-import { registeredTelemetry } from '@txbox/core/internal'
 import type { Relay } from '@txbox/relay'
-
-/** The telemetry of a relay whose metrics are scraped. One that is registered for the process gets the traces, and all it counts. */
-export function besideRegistered(metrics: Telemetry): Telemetry {
-  return {
-    capture: () => registeredTelemetry()?.capture(),
-    span: (description, work) => (registeredTelemetry() ?? metrics).span(description, work),
-    count(metric, value, attributes) {
-      metrics.count(metric, value, attributes)
-      registeredTelemetry()?.count(metric, value, attributes)
-    },
-    record(metric, seconds, attributes) {
-      metrics.record(metric, seconds, attributes)
-      registeredTelemetry()?.record(metric, seconds, attributes)
-    },
-    observe: (metric, read) => metrics.observe(metric, read),
-  }
-}
 
 /**
  * Adds the gauges of a relay, and begins its counters.

@@ -6,9 +6,12 @@ import {
   loggerOption,
   pause,
   stopTimeout,
+  telemetryOption,
   within,
+  type FindTelemetry,
 } from '@txbox/core/internal'
 import { BatchSize } from './batch-size.ts'
+import { recordCollected } from './collector-metrics.ts'
 import { Collection, FAILURE_PAUSES, type FailurePauses } from './collection.ts'
 import type {
   Collected,
@@ -29,6 +32,7 @@ interface Settings {
   readonly versionBuffers: readonly SweptBuffer[]
   readonly failurePauses: FailurePauses
   readonly slowMs: number
+  readonly telemetry: FindTelemetry
 }
 
 /** How long a batch may take before it is reported as slow, and how often that is reported again. */
@@ -61,6 +65,7 @@ export function createCollectorWith(
     'deadLetterRetentionMs',
     'versionBuffers',
     'logger',
+    'telemetry',
     'signal',
   )
   const log = collectorLog(loggerOption(check, options.logger))
@@ -72,6 +77,7 @@ export function createCollectorWith(
     versionBuffers: buffersOf(check, options.versionBuffers ?? []),
     failurePauses,
     slowMs,
+    telemetry: telemetryOption(check, options.telemetry),
   })
   const signal = check.signal('signal')
   if (signal?.aborted === true) collector.abort()
@@ -178,6 +184,8 @@ class PeriodicCollector implements GarbageCollector {
       progress: (soFar) => this.#reportProgress(onProgress, soFar),
       succeeded: () => (this.#failureReported = false),
     }).run()
+    const telemetry = this.#settings.telemetry()
+    if (telemetry !== undefined) recordCollected(telemetry, collected)
     this.#log.events.emit('collected', collected)
     return collected
   }

@@ -1,4 +1,4 @@
-import type { ConnectedDatabase, Logger } from '@txbox/core'
+import type { ConnectedDatabase, Logger, Telemetry } from '@txbox/core'
 
 /** The result of one run. */
 export interface Collected {
@@ -89,6 +89,12 @@ export interface GarbageCollectorOptions {
    * becomes a process warning with the code `TXBOX_UNHEARD_ERROR`; `false` suppresses the warning.
    */
   logger?: Logger | false | undefined
+  /**
+   * Where metrics go.
+   *
+   * @default the telemetry that is registered for the process, such as by `import '@txbox/opentelemetry/register'`
+   */
+  telemetry?: Telemetry | undefined
   /** Aborting the signal stops the collector permanently: a later `start` does nothing. */
   signal?: AbortSignal | undefined
 }

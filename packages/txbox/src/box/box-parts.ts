@@ -53,7 +53,7 @@ export function boxParts(
   const gc =
     settings.gc === undefined
       ? undefined
-      : creating('gc', () => createGarbageCollector({ logger, ...settings.gc, database }))
+      : creating('gc', () => createGarbageCollector({ logger, telemetry, ...settings.gc, database }))
   return {
     consumers,
     sources,
