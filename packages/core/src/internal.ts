@@ -50,6 +50,7 @@ export {
 } from './leases/poll-intervals.ts'
 export { SuspectCalm } from './leases/suspect-calm.ts'
 export { decodeHeaders, encodeMessages, shardOf, type SendingCall } from './sending/encode-messages.ts'
+export { diagnose, diagnosed, isDiagnosed } from './events/diagnostics.ts'
 export { EventListeners } from './events/event-listeners.ts'
 export { idempotencyKey, inboxKey, type InboxKey } from './messages/keys.ts'
 export { OrderedBatch } from './sending/ordered-batch.ts'
