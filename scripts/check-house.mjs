@@ -18,7 +18,7 @@ const CORE = ['@txbox/core', '@txbox/core/ports', '@txbox/core/internal']
 const SQL = ['@txbox/sql/stores', '@txbox/sql/transactions']
 
 const MAY_IMPORT = {
-  core: ['node:crypto', 'node:os', 'node:zlib'],
+  core: ['node:crypto', 'node:diagnostics_channel', 'node:os', 'node:zlib'],
   inbox: ['node:', ...CORE],
   outbox: ['node:', ...CORE],
   relay: ['node:', ...CORE],
@@ -36,6 +36,7 @@ const MAY_IMPORT = {
   sqs: ['node:', ...CORE, '@aws-sdk/client-sns', '@aws-sdk/client-sqs'],
   'pg-boss': ['node:', ...CORE, 'type pg-boss'],
   cloudevents: ['node:', ...CORE],
+  prometheus: ['node:', ...CORE],
   opentelemetry: ['node:', ...CORE, '@opentelemetry/api'],
   'idempotency-key': [
     'node:',

@@ -31,6 +31,7 @@ const SUITES = {
   },
   nats: { projects: ['nats', 'nats-server'], files: ['test/nats/'] },
   sqs: { projects: ['sqs', 'sqs-fifo', 'sqs-standard'], files: ['test/sqs/'] },
+  prometheus: { projects: [], files: [] },
   cli: { projects: ['cli'], files: ['test/cli/'] },
   command: { projects: ['cli'], files: ['test/cli/'] },
 }

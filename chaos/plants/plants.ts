@@ -43,9 +43,11 @@ where \${IS_HOLDER}`,
       {
         package: 'relay',
         file: 'in-flight-batch.js',
-        find: 'const results = await publisher.publish(outgoing, { signal: aborting.signal, answered });',
-        replace: `publisher.publish(outgoing, { signal: aborting.signal }).catch(() => undefined);
-            const results = outgoing.map(() => ({ status: 'accepted' }));`,
+        find: 'const publish = () => publisher.publish(outgoing, { signal: aborting.signal, answered });',
+        replace: `const publish = async () => {
+                publisher.publish(outgoing, { signal: aborting.signal }).catch(() => undefined);
+                return outgoing.map(() => ({ status: 'accepted' }));
+            };`,
       },
     ],
     checks: ['published'],

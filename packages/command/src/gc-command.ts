@@ -1,7 +1,13 @@
 import { createGarbageCollector, type Collected, type GarbageCollector } from '@txbox/gc'
+import type { PrometheusTelemetry } from '@txbox/prometheus'
 import type { CollectableFigures } from '@txbox/core/ports'
 import { SingleBar } from 'cli-progress'
-import { connectDatabase, type DatabaseOptions } from './connect-database.ts'
+import { besideRegistered, commandMetrics } from './command-metrics.ts'
+import { connectDatabase, type CommandDatabase, type DatabaseOptions } from './connect-database.ts'
+import { databaseProbe } from './database-probe.ts'
+import { UsageError } from './failure.ts'
+import { beginCollectorCounters } from './gc-metrics.ts'
+import { OK, refuseMetricsWithoutPort, startHealthServer } from './health-server.ts'
 import { readableDuration as duration } from '@txbox/core/internal'
 import { whenReaderIsGone } from './output-reader.ts'
 import { counted, write, writeJson } from './terminal.ts'
@@ -14,22 +20,38 @@ interface GcOptions extends DatabaseOptions {
   readonly pauseMs?: number
   readonly deadLetterRetentionMs: number
   readonly dryRun?: boolean
+  readonly healthPort?: number
+  readonly healthHost: string
+  readonly metrics?: boolean
   readonly json?: boolean
 }
 
 export async function gcCommand(options: GcOptions): Promise<void> {
+  if (options.healthPort !== undefined && (options.intervalMs === undefined || options.dryRun === true)) {
+    throw new UsageError('--health-port requires --interval-ms: without it, the command ends after one run.')
+  }
+  refuseMetricsWithoutPort(options)
   const connected = await connectDatabase(options, 'gc')
   const log = stderrLog(options.json === true)
   try {
+    const metrics = options.metrics === true ? commandMetrics('gc', connected.inspection, log) : undefined
     const gc = createGarbageCollector({
       logger: log,
+      telemetry: metrics && besideRegistered(metrics),
       database: connected.database,
       batchSize: options.batchSize,
       pauseMs: options.pauseMs,
       intervalMs: options.intervalMs,
       deadLetterRetentionMs: options.deadLetterRetentionMs,
     })
-    if (options.intervalMs !== undefined && options.dryRun !== true) return await collectByInterval(gc, log)
+    if (options.intervalMs !== undefined && options.dryRun !== true) {
+      const health = await answerProbes(metrics, connected, options, log)
+      try {
+        return await collectByInterval(gc, log)
+      } finally {
+        await health?.close()
+      }
+    }
     const found = await connected.inspection.collectable(options.deadLetterRetentionMs)
     const what = rowsOf(found, ` ${ageOf(options.deadLetterRetentionMs)}`)
     if (options.dryRun === true) {
@@ -43,6 +65,21 @@ export async function gcCommand(options: GcOptions): Promise<void> {
   } finally {
     await connected.close()
   }
+}
+
+/** Answers probes: a collector lives as long as its process, and is ready when its database answers. */
+async function answerProbes(
+  metrics: PrometheusTelemetry | undefined,
+  { inspection }: CommandDatabase,
+  { healthPort, healthHost }: GcOptions,
+  log: ReturnType<typeof stderrLog>,
+): Promise<{ close(): Promise<void> } | undefined> {
+  if (healthPort === undefined) return undefined
+  if (metrics !== undefined) beginCollectorCounters(metrics)
+  const checks = { live: () => OK, ready: databaseProbe(inspection) }
+  const server = await startHealthServer({ port: healthPort, host: healthHost }, checks, metrics)
+  log.info({ event: 'health', port: server.port }, `Health probes are served on port ${server.port}.`)
+  return server
 }
 
 async function collectOnce(gc: GarbageCollector, total: number, json: boolean): Promise<void> {

@@ -55,7 +55,7 @@ function addMigrate(program: Command, installation: Installation): void {
 }
 
 function addRelay(program: Command, installation: Installation): void {
-  withPublisher(withDatabase(program, 'relay', installation))
+  withHealth(withPublisher(withDatabase(program, 'relay', installation)))
     .description('publish the messages of the outbox, until SIGTERM or SIGINT')
     .option('--check', 'only connect to the database and the broker; fails if either cannot be used')
     .option(
@@ -95,14 +95,13 @@ function addRelay(program: Command, installation: Installation): void {
       interval,
       60_000,
     )
-    .option('--health-port <port>', 'serve GET /livez and /readyz on this port', port)
-    .option('--health-host <address>', 'the address on which --health-port listens', '0.0.0.0')
     .addHelpText(
       'after',
       examples(
         installation,
         'relay --publisher amqp://broker --health-port 8080',
         'relay --publisher kafka://kafka-1,kafka-2 --check',
+        'relay --publisher amqp://broker --health-port 8080 --metrics',
         'relay --publisher stdout: --drain --timeout 30 | jq .topic',
       ),
     )
@@ -110,7 +109,7 @@ function addRelay(program: Command, installation: Installation): void {
 }
 
 function addGc(program: Command, installation: Installation): void {
-  withDatabase(program, 'gc', installation)
+  withHealth(withDatabase(program, 'gc', installation))
     .description('remove expired claims, and dead letters whose retention has passed')
     .option('--dry-run', 'only show how many would be removed')
     .option('--interval-ms <ms>', 'collect at this interval, until SIGTERM or SIGINT', wholeNumber)
@@ -165,6 +164,13 @@ function addDoctor(program: Command, installation: Installation): void {
       examples(installation, 'doctor', 'doctor --publisher amqp://broker', 'doctor --json | jq .healthy'),
     )
     .action(doctorCommand)
+}
+
+function withHealth(command: Command): Command {
+  return command
+    .option('--health-port <port>', 'serve GET /livez and /readyz on this port', port)
+    .option('--health-host <address>', 'the address on which --health-port listens', '0.0.0.0')
+    .option('--metrics', 'serve GET /metrics for Prometheus on the health port as well')
 }
 
 function withPublisher(command: Command, mandatory = true): Command {

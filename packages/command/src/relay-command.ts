@@ -1,10 +1,13 @@
 import { RepeatedTrouble, within } from '@txbox/core/internal'
+import type { PrometheusTelemetry } from '@txbox/prometheus'
 import { createRelay, type Publisher, type Relay } from '@txbox/relay'
+import { besideRegistered, commandMetrics } from './command-metrics.ts'
 import { connectDatabase, type CommandDatabase, type DatabaseOptions } from './connect-database.ts'
 import { createPublisher, type PublisherOptions } from './publish/create-publisher.ts'
 import { UsageError } from './failure.ts'
-import { startHealthServer } from './health-server.ts'
+import { refuseMetricsWithoutPort, startHealthServer } from './health-server.ts'
 import { whenReaderIsGone } from './output-reader.ts'
+import { observeRelay } from './relay-metrics.ts'
 import { lagText, RelayProgress } from './relay-progress.ts'
 import { RelayReadiness } from './relay-readiness.ts'
 import { stderrLog } from './stderr-log.ts'
@@ -32,7 +35,14 @@ interface RelayCommandOptions extends CommandOptions {
   readonly logIntervalMs: number
   readonly healthPort?: number
   readonly healthHost: string
+  readonly metrics?: boolean
   readonly json?: boolean
+}
+
+interface Probed {
+  readonly relay: Relay
+  readonly publisher: Publisher
+  readonly metrics: PrometheusTelemetry | undefined
 }
 
 type Log = ReturnType<typeof stderrLog>
@@ -44,12 +54,14 @@ export async function relayCommand(options: RelayCommandOptions): Promise<void> 
   if (options.check === true && options.drain === true) {
     throw new UsageError('--check and --drain: --check publishes nothing. Give one of them.')
   }
+  refuseMetricsWithoutPort(options)
   const publisher = await createPublisher(options)
   const log = stderrLog(options.json === true)
   const connected = await connectDatabase(options, 'relay')
   try {
     if (options.check === true) return await check(publisher, connected, log)
     const { pollMinMs: min, pollMaxMs: max } = options
+    const metrics = options.metrics === true ? commandMetrics('relay', connected.inspection, log) : undefined
     const relay = createRelay({
       database: connected.database,
       publisher,
@@ -60,9 +72,10 @@ export async function relayCommand(options: RelayCommandOptions): Promise<void> 
       pollIntervalMs: { min, max },
       owner: options.owner,
       logger: log,
+      telemetry: metrics && besideRegistered(metrics),
     })
     whenReaderIsGone(() => void relay.stop({ timeoutMs: options.stopTimeoutMs }))
-    const health = await answerProbes(relay, publisher, connected, options, log)
+    const health = await answerProbes({ relay, publisher, metrics }, connected, options, log)
     try {
       await run(relay, connected, options, log)
     } finally {
@@ -93,8 +106,7 @@ async function check(publisher: Publisher, { inspection }: CommandDatabase, log:
  * probes.
  */
 async function answerProbes(
-  relay: Relay,
-  publisher: Publisher,
+  { relay, publisher, metrics }: Probed,
   { inspection }: CommandDatabase,
   { healthPort, healthHost }: RelayCommandOptions,
   log: Log,
@@ -106,7 +118,8 @@ async function answerProbes(
     ),
   )
   if (healthPort === undefined) return undefined
-  const server = await startHealthServer({ port: healthPort, host: healthHost }, readiness)
+  if (metrics !== undefined) observeRelay(metrics, relay, () => readiness.isPublisherUp())
+  const server = await startHealthServer({ port: healthPort, host: healthHost }, readiness, metrics)
   log.info({ event: 'health', port: server.port }, `Health probes are served on port ${server.port}.`)
   return server
 }

@@ -1,25 +1,23 @@
 import type { InspectionStore } from '@txbox/core/ports'
 import { reasonOf, within } from '@txbox/core/internal'
 import type { Publisher, Relay } from '@txbox/relay'
-import type { Health, HealthChecks } from './health-server.ts'
+import { PROBE_TIMEOUT_MS, databaseProbe } from './database-probe.ts'
+import { OK, type Health, type HealthChecks } from './health-server.ts'
 
-const PROBE_TIMEOUT_MS = 2000
 /** The minimum time between checks of the publisher while nothing is published. */
 const CHECK_EVERY_MS = 10_000
 const CHECK_TIMEOUT_MS = 10_000
 
-const OK: Health = { ok: true }
 const NOT_PUBLISHING = 'the publisher does not accept messages'
 
 /** The health checks of a relay. The reasons contain no address and no password. */
 export class RelayReadiness implements HealthChecks {
   readonly #publisher: Publisher
-  readonly #inspection: InspectionStore
+  readonly #databaseHealth: () => Promise<Health>
   readonly #failed: (reason: string) => void
   #known: { readonly up: boolean; readonly at: number } | undefined
   #checking: Promise<void> | undefined
   #checkedAt = -Infinity
-  #asking: Promise<Health> | undefined
   #ended = false
 
   /** @param failed called with the reason each time a check of the publisher fails. */
@@ -30,7 +28,7 @@ export class RelayReadiness implements HealthChecks {
     failed: (reason: string) => void,
   ) {
     this.#publisher = publisher
-    this.#inspection = inspection
+    this.#databaseHealth = databaseProbe(inspection)
     this.#failed = failed
     const end = (): void => void (this.#ended = true)
     relay.stopped.then(end, end)
@@ -51,15 +49,25 @@ export class RelayReadiness implements HealthChecks {
     return publisher.ok ? this.#databaseHealth() : publisher
   }
 
+  /** Waits for nothing: `undefined` before the first check of the publisher has ended. */
+  isPublisherUp(): boolean | undefined {
+    this.#checkAgain()
+    return this.#known?.up ?? (this.#publisher.check === undefined ? true : undefined)
+  }
+
   async #publisherHealth(): Promise<Health> {
-    const now = performance.now()
-    const stale = this.#known === undefined || now - this.#known.at >= CHECK_EVERY_MS
-    if (stale && now - this.#checkedAt >= CHECK_EVERY_MS) this.#check()
+    this.#checkAgain()
     if (this.#known === undefined && this.#checking !== undefined) {
       await within(this.#checking, PROBE_TIMEOUT_MS, () => undefined, { ref: false })
     }
     if (this.#publisher.check === undefined && this.#known === undefined) return OK
     return this.#known?.up === true ? OK : { ok: false, reason: NOT_PUBLISHING }
+  }
+
+  #checkAgain(): void {
+    const now = performance.now()
+    const stale = this.#known === undefined || now - this.#known.at >= CHECK_EVERY_MS
+    if (stale && now - this.#checkedAt >= CHECK_EVERY_MS) this.#check()
   }
 
   /**
@@ -84,20 +92,5 @@ export class RelayReadiness implements HealthChecks {
       },
     )
     void this.#checking.finally(() => (this.#checking = undefined))
-  }
-
-  /** Asks the database. Sends only one query at a time, however many probes arrive. */
-  #databaseHealth(): Promise<Health> {
-    this.#asking ??= this.#inspection
-      .answers(PROBE_TIMEOUT_MS)
-      .then(
-        (): Health => OK,
-        (): Health => ({
-          ok: false,
-          reason: 'the database does not answer, or its tables have another revision',
-        }),
-      )
-      .finally(() => (this.#asking = undefined))
-    return this.#asking
   }
 }

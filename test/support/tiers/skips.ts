@@ -5,6 +5,7 @@ import type { TestContext } from 'vitest'
  */
 export const SKIPS = {
   'no-client-program': 'psql or mysql, the client program of the database, is not installed here',
+  'no-promtool': "promtool of Debian's package prometheus, the checker of alert rules, is not installed here",
   'connection-lost-at-begin': 'this version of the library leaves its connection taken when BEGIN fails',
   'process-ended': 'this library ends the process when it sends something on a connection that has broken',
   'nothing-deferred': 'this engine checks every constraint at once, so no COMMIT fails for one',

@@ -9,6 +9,7 @@ import {
   type LogLine,
   type LogLines,
 } from '@txbox/core/internal'
+import { diagnoseEvents } from './consumer-diagnostics.ts'
 import type { ConsumerEvents } from './consumer.ts'
 import { isPermanent, isRetryLater } from '../errors/failure-kind.ts'
 
@@ -32,6 +33,7 @@ export interface ConsumerLog {
  * each such message has a line of its own. The lines contain neither payloads nor the properties of foreign error objects. */
 export function consumerLog(name: string, logger: Logger | false | undefined): ConsumerLog {
   const logged = loggedEvents<ConsumerEvents>(logger, LINES)
+  diagnoseEvents(logged.events, name)
   const who = `The consumer ${oneLine(name)}`
   let isUncounted = false
   const uncounted = (source: string): void => {

@@ -1,5 +1,5 @@
 import { exponentialBackoff, type RetryLaterError } from '@txbox/core'
-import { usablePause } from '@txbox/core/internal'
+import { isDiagnosed, usablePause } from '@txbox/core/internal'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 import { isPermanent, isRetryLater, isStopped, isTimedOut, mayHaveCommitted } from '../errors/failure-kind.ts'
 import type { Verdict } from '../handle/handling.ts'
@@ -101,7 +101,7 @@ export class Conclusion {
     if (held.isSettled) this.#held.remembered.forget(held.identity)
     // No object is made for nobody: this event occurs once for each message. Without a listener, a message that is too old
     // becomes a warning.
-    if (this.#events.has('handled') || outcome === 'too-old')
+    if (this.#events.has('handled') || isDiagnosed('handled') || outcome === 'too-old')
       this.#events.emit('handled', { ...held.about, outcome, durationMs })
   }
 

@@ -7,8 +7,7 @@ type Listener<T> = (event: T) => unknown
 export class EventListeners<Events extends { error: { error: unknown } }> {
   readonly #listeners = new Map<keyof Events, Set<Listener<never>>>()
   readonly #onUnheard: (<E extends keyof Events>(event: E, value: Events[E]) => void) | undefined
-
-  #tap: ((event: keyof Events) => void) | undefined
+  readonly #taps: ((event: keyof Events, value: unknown) => void)[] = []
 
   /** @param onUnheard is called for each event that has no listener. */
   constructor(onUnheard?: <E extends keyof Events>(event: E, value: Events[E]) => void) {
@@ -22,8 +21,8 @@ export class EventListeners<Events extends { error: { error: unknown } }> {
   }
 
   /** `tap` is told of every event. It is no listener: an event that only it gets is unheard. It must not throw. */
-  tap(tap: (event: keyof Events) => void): void {
-    this.#tap = tap
+  tap(tap: (event: keyof Events, value: unknown) => void): void {
+    this.#taps.push(tap)
   }
 
   has(event: keyof Events): boolean {
@@ -31,7 +30,7 @@ export class EventListeners<Events extends { error: { error: unknown } }> {
   }
 
   emit<E extends keyof Events>(event: E, value: Events[E]): void {
-    this.#tap?.(event)
+    for (const tap of this.#taps) tap(event, value)
     if (!this.has(event)) return this.#reportUnheard(event, value)
     for (const listener of this.#listeners.get(event) ?? []) {
       try {

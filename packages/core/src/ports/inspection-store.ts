@@ -154,8 +154,16 @@ export interface Finding {
  * count a bounded number of rows.
  */
 export interface InspectionStore {
-  /** @throws {SchemaError} when the tables are missing. */
-  status(): Promise<StatusFigures>
+  /**
+   * @param countLimit the number at which counts stop. @default 1,000,000
+   * @throws {SchemaError} when the tables are missing.
+   */
+  status(countLimit?: number): Promise<StatusFigures>
+  /**
+   * Returns the messages that have been due the longest: that of all stored queues, and that of all local consumers. A part
+   * without due messages is left out.
+   */
+  oldestOutsideOutbox(): Promise<readonly OldestDue[]>
   /** The part of `status` that is cheap, and needs only the privileges of a relay. */
   lag(): Promise<Lag>
   /**

@@ -3,6 +3,7 @@ import { DeduplicatedMessages, refuseDeduplicationIds } from './deduplicated-mes
 import { deduplicationRules, type DeduplicationOptions, type SendHistory } from './deduplication.ts'
 import { encodeMessages, type SendingCall } from './encode-messages.ts'
 import { creating, tracedMessages } from './traced-messages.ts'
+import { diagnose, diagnosed } from '../events/diagnostics.ts'
 import type { NewMessage } from '../messages/messages.ts'
 import type { StoredId } from '../messages/stored-id.ts'
 import type { DatabasePorts } from '../ports/database-ports.ts'
@@ -64,6 +65,21 @@ export function createSender(
             store(tx, messages, tracedMessages(caused, telemetry)),
           )
     cause?.stored?.()
+    if (ids.length > 0) diagnoseStored(call, caused, ids)
     return Array.isArray(message) ? ids : ids[0]!
   }
+}
+
+function diagnoseStored(
+  { where }: SendingCall,
+  messages: readonly MessageToStore[],
+  ids: readonly StoredId[],
+): void {
+  diagnose('publish', () => ({
+    by: where,
+    messages: ids.map(({ id, duplicate }, n) => {
+      const { topic, type } = messages[n]!
+      return Object.assign(diagnosed({ id, topic, type }), { duplicate })
+    }),
+  }))
 }

@@ -1,5 +1,5 @@
 import type { BacklogMessage } from '@txbox/core/ports'
-import { within, type HeldShard } from '@txbox/core/internal'
+import { diagnose, reasonOf, within, type HeldShard } from '@txbox/core/internal'
 import type { CrashWatch } from './crash-watch.ts'
 import { GrowingPause } from './growing-pause.ts'
 import { InFlightBatch, type BatchKind } from './in-flight-batch.ts'
@@ -177,7 +177,9 @@ export class ShardCalls {
     const outageMs = outage.failed(this.#held, batch.begunAt, now)
     if (outage.isOpenToOthers) lanes.resumePaused()
     if (outageMs === undefined && ownMs === 0) return
-    events.emit('unavailable', { error, retryInMs: Math.max(outageMs ?? 0, ownMs) })
+    const retryInMs = Math.max(outageMs ?? 0, ownMs)
+    events.emit('unavailable', { error, retryInMs })
+    diagnose('unavailable', () => ({ retryInMs, reason: reasonOf(error) }))
   }
 
   #close(batch: InFlightBatch): void {

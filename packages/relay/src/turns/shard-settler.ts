@@ -4,6 +4,7 @@ import { isFullDisk, readOnlyPart, type HeldShard } from '@txbox/core/internal'
 import type { InFlightBatch } from './in-flight-batch.ts'
 import { parkedSettlement } from './parked-settlement.ts'
 import { behindRefused, giveUp, refuse, reportRefused, suspected, type Refused } from './refusals.ts'
+import { diagnoseSettled } from './relay-diagnostics.ts'
 import { countSettled } from './relay-metrics.ts'
 import type { Results, ShardCalls } from './shard-calls.ts'
 import type { TurnTools } from './turn-tools.ts'
@@ -159,8 +160,9 @@ export class ShardSettler {
     const telemetry = this.#tools.telemetry()
     if (telemetry !== undefined) countSettled(telemetry, { accepted, refused })
     const deadLettered = refused.length === 0 ? 0 : reportRefused(refused, events)
+    const durationMs = batch === undefined ? 0 : performance.now() - batch.begunAt
+    diagnoseSettled(this.#held.shard, accepted, refused, durationMs)
     if (accepted.length > 0) {
-      const durationMs = batch === undefined ? 0 : performance.now() - batch.begunAt
       events.emit('published', { shard: this.#held.shard, count: accepted.length, durationMs })
     }
     const parked = refused.length - deadLettered + behind.length

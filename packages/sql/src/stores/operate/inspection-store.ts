@@ -54,21 +54,18 @@ export class SqlInspectionStore<V> implements InspectionStore {
     )
   }
 
-  async status(): Promise<StatusFigures> {
+  async status(countLimit = COUNT_LIMIT): Promise<StatusFigures> {
     const { sql, read, figuresValues } = this.#database
     const doing = 'reading the figures'
-    const [figures] = await this.#figures.run(doing, sql.figures, figuresValues(COUNT_LIMIT))
+    const [figures] = await this.#figures.run(doing, sql.figures, figuresValues(countLimit))
     const leases = await this.#figures.run(doing, sql.leases)
     const [last] = await this.#figures.run(doing, sql.lastCollection)
-    const count = (name: string): BoundedCount => this.#figures.bounded(figures, name)
+    const count = (name: string): BoundedCount => this.#figures.bounded(figures, name, countLimit)
     const estimate = (name: string): number => Number(read.optionalText(figures, name) ?? 0)
     const counted = read.number(figures, 'counted_claims')
     const claimsAreExact = counted < EXACT_CLAIMS
     return {
-      oldestDue: older(
-        older(await this.#oldestDue(sql.oldestInOutbox), await this.#oldestDue(sql.oldestInQueues)),
-        await this.#local.oldestDue(),
-      ),
+      oldestDue: oldestOf([await this.#oldestDue(sql.oldestInOutbox), ...(await this.oldestOutsideOutbox())]),
       backlog: count('backlog'),
       oldestMs: this.#figures.ageIn(figures),
       parked: count('parked'),
@@ -91,6 +88,12 @@ export class SqlInspectionStore<V> implements InspectionStore {
         durationMs: read.number(last, 'duration_ms'),
       },
     }
+  }
+
+  async oldestOutsideOutbox(): Promise<readonly OldestDue[]> {
+    const ofQueues = await this.#oldestDue(this.#database.sql.oldestInQueues)
+    const ofConsumers = await this.#local.oldestDue()
+    return [ofQueues, ofConsumers].filter((found) => found !== undefined)
   }
 
   localConsumers(limit: number): Promise<readonly LocalConsumerFigures[]> {
@@ -205,6 +208,7 @@ export class SqlInspectionStore<V> implements InspectionStore {
   }
 }
 
-function older(one: OldestDue | undefined, other: OldestDue | undefined): OldestDue | undefined {
-  return one === undefined || (other !== undefined && other.ageMs > one.ageMs) ? other : one
+/** Of several equally old ones the first. */
+function oldestOf(found: readonly (OldestDue | undefined)[]): OldestDue | undefined {
+  return found.filter((each) => each !== undefined).toSorted((a, b) => b.ageMs - a.ageMs)[0]
 }

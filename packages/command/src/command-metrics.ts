@@ -1,0 +1,61 @@
+import type { Telemetry } from '@txbox/core'
+import type { InspectionStore } from '@txbox/core/ports'
+import { RepeatedTrouble, observeDatabase, reasonOf, registeredTelemetry } from '@txbox/core/internal'
+import { prometheusTelemetry, type PrometheusTelemetry } from '@txbox/prometheus'
+import { readVersion } from './read-version.ts'
+import type { stderrLog } from './stderr-log.ts'
+
+/** The figures are as old as this at the most, however often the metrics are scraped. */
+const READ_EVERY_MS = 5000
+/** How long a scrape waits for the database and for the publisher. */
+const SCRAPE_TIMEOUT_MS = 2000
+
+/** The metrics of a process of the command: the gauges of its database, and what the process itself adds. */
+export function commandMetrics(
+  command: 'relay' | 'gc',
+  inspection: InspectionStore,
+  log: ReturnType<typeof stderrLog>,
+): PrometheusTelemetry {
+  const metrics = prometheusTelemetry({
+    resource: {
+      'service.name': process.env['OTEL_SERVICE_NAME'] || `txbox-${command}`,
+      'service.version': readVersion(),
+    },
+    timeoutMs: SCRAPE_TIMEOUT_MS,
+  })
+  const trouble = new RepeatedTrouble()
+  observeDatabase(metrics, inspection, {
+    everyMs: READ_EVERY_MS,
+    failed: (part, error) =>
+      trouble.report(part, (times) => {
+        const reason = reasonOf(error)
+        log.warn({ event: 'metrics', part, error: reason, times }, `${TEXTS[part]} cannot be read: ${reason}`)
+      }),
+  })
+  return metrics
+}
+
+/** The telemetry of a process whose metrics are scraped. One that is registered gets the traces, and counts the same. */
+export function besideRegistered(metrics: Telemetry): Telemetry {
+  return {
+    capture: () => registeredTelemetry()?.capture(),
+    span: (description, work) => (registeredTelemetry() ?? metrics).span(description, work),
+    count(metric, value, attributes) {
+      metrics.count(metric, value, attributes)
+      registeredTelemetry()?.count(metric, value, attributes)
+    },
+    record(metric, seconds, attributes) {
+      metrics.record(metric, seconds, attributes)
+      registeredTelemetry()?.record(metric, seconds, attributes)
+    },
+    observe: (metric, read) => metrics.observe(metric, read),
+  }
+}
+
+const TEXTS = {
+  outbox: 'The metrics of the outbox',
+  oldest: 'The metrics of the messages that have been due the longest in queues and for local consumers',
+  consumers: 'The metrics of the local consumers',
+  queues: 'The metrics of the stored queues',
+  figures: 'The metrics of parked messages, dead letters and the inbox',
+} as const
