@@ -122,7 +122,6 @@ export function alteredLease(target: Target): fc.Arbitrary<readonly Altered[]> {
 export function alteredClaim(target: Target): fc.Arbitrary<readonly Altered[]> {
   return some([
     parameter('correlation_id', nullableText),
-    parameter('trace_context', nullableText),
     parameter('result', fc.option(json)),
     instant(target, 'processed_at', false),
     instant(target, 'expires_at', false),
