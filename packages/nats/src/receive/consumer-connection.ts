@@ -12,6 +12,7 @@ import {
 import { findConsumer, type FoundConsumer } from './consumer-declaration.ts'
 import type { SourceSettings } from './nats-source-options.ts'
 import { Pull } from './pull.ts'
+import { RoundTrips } from './round-trips.ts'
 
 const LONGEST_PING_INTERVAL_MS = 10_000
 const SHORTEST_PING_INTERVAL_MS = 100
@@ -22,7 +23,8 @@ const LEASE_SHARE = 0.5
 const LONGEST_ANSWER_MS = 5000
 
 interface ConsumerEvents {
-  readonly received: (message: Msg) => void
+  /** @param sentAfter the server has delivered the message after this instant, on the monotonic clock of this process. */
+  readonly received: (message: Msg, sentAfter: number) => void
   /** The connection has failed, or a request for messages was refused. Called while messages are asked for, and otherwise not. */
   readonly changed: () => void
   readonly warned: ((text: string) => void) | undefined
@@ -35,6 +37,7 @@ export class ConsumerConnection implements Connection {
   readonly #consumer: FoundConsumer
   readonly #events: ConsumerEvents
   readonly #pullSubject: string
+  readonly #roundTrips: RoundTrips
   #pull: Pull | undefined
   #refusal: Error | undefined
   #failure: BrokerUnavailableError | undefined
@@ -50,6 +53,7 @@ export class ConsumerConnection implements Connection {
     this.#settings = settings
     this.#consumer = consumer
     this.#events = events
+    this.#roundTrips = new RoundTrips(settings.ackWaitMs, () => nc.flush())
     this.#pullSubject = `$JS.API.CONSUMER.MSG.NEXT.${settings.stream}.${settings.consumer}`
     lifetime.addEventListener('abort', () => this.drop(this.#broken(lifetime.reason)), { once: true })
     void nc.closed().then((error) => this.#fail(error ?? new Error('it was closed')))
@@ -101,12 +105,14 @@ export class ConsumerConnection implements Connection {
     this.#refusal = undefined
     if (refusal !== undefined) throw refusal
     if (this.asked > 0) return
+    const askedAt = performance.now()
     this.#pull = new Pull(this.#nc, {
       subject: this.#pullSubject,
       batch,
       limits: this.#consumer.limits,
       inboxPrefix: this.#settings.connection.inboxPrefix,
-      received: this.#events.received,
+      // No message can have come before it was asked for.
+      received: (message) => this.#events.received(message, Math.max(askedAt, this.#roundTrips.sentAfter)),
       ended: (end) => {
         if (end === 'gone') this.#fail(new Error('the consumer or its stream is gone'))
         else if (end !== 'over') this.#refusal = this.#broken(new Error(end.refusal))
@@ -133,6 +139,7 @@ export class ConsumerConnection implements Connection {
     if (this.#failure !== undefined) return
     this.#failure = reason
     this.#pull?.abandon()
+    this.#roundTrips.stop()
     this.#events.changed()
     void this.#nc.close()
   }

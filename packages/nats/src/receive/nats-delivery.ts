@@ -3,6 +3,8 @@ import { LazyAbort } from '@txbox/core/internal'
 import { decoded, type NatsSourceMessage, type ReadDelivery } from './delivery-reader.ts'
 
 const NANOSECONDS = 1_000_000
+/** How a settlement begins that returns the message. */
+export const NAK = '-NAK'
 
 /** The open source that a delivery belongs to. */
 export interface DeliveryOwner<P> {
@@ -132,5 +134,5 @@ export class NatsDelivery<P> implements Delivery<P> {
 
 function nak(delayMs: number): string {
   const delay = Math.ceil(delayMs * NANOSECONDS)
-  return delay > 0 ? `-NAK ${JSON.stringify({ delay })}` : '-NAK'
+  return delay > 0 ? `${NAK} ${JSON.stringify({ delay })}` : NAK
 }

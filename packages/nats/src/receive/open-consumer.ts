@@ -6,7 +6,7 @@ import { deliveryInfoOf } from './acknowledged-subject.ts'
 import { ConsumerConnection } from './consumer-connection.ts'
 import type { CountOffsets } from './count-offsets.ts'
 import { readDelivery } from './delivery-reader.ts'
-import { NatsDelivery, type DeliveryOwner } from './nats-delivery.ts'
+import { NAK, NatsDelivery, type DeliveryOwner } from './nats-delivery.ts'
 import type { SourceSettings } from './nats-source-options.ts'
 
 /** How long giving back may take when the source is closed. */
@@ -15,6 +15,7 @@ const CLOSE_TIMEOUT_MS = 2000
 const RESEND_MS = 200
 
 const LEASE_OVER = 'The delivery is no longer held: its ack_wait is over.'
+const UNANSWERED = 'The delivery is no longer held: the server has not confirmed its return.'
 
 type OpenHow<P> = Parameters<Source<P>['open']>[0]
 
@@ -46,7 +47,7 @@ export class OpenConsumer<P> implements OpenSource<P>, DeliveryOwner<P> {
     this.#how = how
     this.#offsets = offsets
     const events = {
-      received: (message: Msg): void => this.#received(message),
+      received: (message: Msg, sentAfter: number): void => this.#received(message, sentAfter),
       changed: (): void => this.#wake.resolve(),
       warned: how.warned,
     }
@@ -105,8 +106,11 @@ export class OpenConsumer<P> implements OpenSource<P>, DeliveryOwner<P> {
   async extend(delivery: NatsDelivery<P>): Promise<void> {
     const extendedAt = performance.now()
     const connection = await this.#connection.get(delivery.lost)
-    await connection.settle(delivery.arrived.reply, '+WPI')
-    delivery.expiresAt = extendedAt + this.#settings.ackWaitMs
+    const isOver = (): boolean => performance.now() >= delivery.expiresAt
+    // After the lease, the server extends that of the consumer that has received the message by then.
+    if (!isOver()) await connection.settle(delivery.arrived.reply, '+WPI')
+    if (isOver()) delivery.lose(LEASE_OVER)
+    else delivery.expiresAt = extendedAt + this.#settings.ackWaitMs
   }
 
   async #receive(limit: number, signal: AbortSignal): Promise<readonly NatsDelivery<P>[]> {
@@ -126,12 +130,14 @@ export class OpenConsumer<P> implements OpenSource<P>, DeliveryOwner<P> {
   }
 
   #take(limit: number): readonly NatsDelivery<P>[] {
+    // After this process stood still, the timer may be late.
+    if (performance.now() >= this.#expiresAt) this.#expire()
     const deliveries = this.#buffer.splice(0, Math.min(limit, this.#how.prefetch - this.#unsettled.size))
     for (const delivery of deliveries) this.#unsettled.add(delivery)
     return deliveries
   }
 
-  #received(raw: Msg): void {
+  #received(raw: Msg, sentAfter: number): void {
     const info = deliveryInfoOf(raw.reply)
     // Nothing else is sent to the inbox of a request.
     if (info === undefined) return
@@ -143,21 +149,33 @@ export class OpenConsumer<P> implements OpenSource<P>, DeliveryOwner<P> {
       readDelivery<P>(message, this.#settings.functions),
       {
         deliveries: Math.max(1, counted + this.#offsets.of(sequence, counted)),
-        expiresAt: performance.now() + this.#settings.ackWaitMs,
+        expiresAt: sentAfter + this.#settings.ackWaitMs,
         owner: this,
       },
     )
+    // It was delivered long ago, such as before this process was stopped: another consumer may have it.
+    if (performance.now() >= delivery.expiresAt) {
+      this.#loseUnseen(delivery)
+      return
+    }
     this.#buffer.push(delivery)
     this.#expireAt(delivery.expiresAt)
     this.#wake.resolve()
   }
 
-  /** Sends a settlement again after the connection broke, as long as the lease lasts: the server does not mind a second one. */
+  /**
+   * Sends a settlement again after the connection broke, as long as the lease lasts. The server does not mind a second acceptance, but a
+   * second return would return the message from the consumer that has received it by now.
+   */
   async #settle(delivery: NatsDelivery<P>, settlement: string): Promise<void> {
     while (!delivery.isLost && performance.now() < delivery.expiresAt) {
+      let isSent = false
       try {
         const connection = await this.#connection.get(delivery.lost)
+        isSent = true
         await connection.settle(delivery.arrived.reply, settlement)
+        // The server confirms what comes too late, too.
+        if (performance.now() >= delivery.expiresAt) break
         this.ended(delivery)
         return
       } catch (error) {
@@ -165,9 +183,12 @@ export class OpenConsumer<P> implements OpenSource<P>, DeliveryOwner<P> {
         if (violationIn(error) !== undefined) throw error
         // The consumer was deleted: there is nothing to settle.
         if (hasNoResponders(error)) delivery.lose('The delivery is no longer held: its consumer is gone.')
+        else if (isSent && settlement.startsWith(NAK)) delivery.lose(UNANSWERED)
         else await pause(RESEND_MS, delivery.lost)
       }
     }
+    // Without a confirmation in time, another consumer may have the message. A delivery that was lost stays as it is.
+    delivery.lose(LEASE_OVER)
   }
 
   /** Takes back the request for messages, and returns those that nobody has received. */
@@ -217,10 +238,16 @@ export class OpenConsumer<P> implements OpenSource<P>, DeliveryOwner<P> {
       if (delivery.expiresAt > now) next = Math.min(next, delivery.expiresAt)
       else {
         const place = this.#buffer.indexOf(delivery)
-        if (place >= 0) this.#how.lost?.(...(this.#buffer.splice(place, 1) as [NatsDelivery<P>]))
-        delivery.lose(LEASE_OVER)
+        if (place < 0) delivery.lose(LEASE_OVER)
+        else this.#buffer.splice(place, 1).forEach((each) => this.#loseUnseen(each))
       }
     }
     if (next < Infinity) this.#expireAt(next)
+  }
+
+  /** `receive` has not returned the delivery, which JetStream has counted. */
+  #loseUnseen(delivery: NatsDelivery<P>): void {
+    this.#how.lost?.(delivery)
+    delivery.lose(LEASE_OVER)
   }
 }

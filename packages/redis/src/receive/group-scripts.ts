@@ -24,7 +24,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 /**
  * Takes what is due, and what has been pending for a lease without a sign of its consumer. What is due but not the holder's is left to
- * its consumer: the group may be a new one of the same name, or somebody has claimed the entry by hand.
+ * its consumer: the group may be a new one of the same name, or an operator has claimed the entry.
  *
  * KEYS: stream, due times. ARGV: group, consumer, holder, lease in milliseconds, limit, cursor, and how many that others have left are
  * looked for at least: those beyond the limit are due. Returns the entries with their counts of deliveries, the ids of entries that are
