@@ -33,6 +33,9 @@ const FIELDS = Object.keys({
 /** The last date that every supported database can store. */
 const LATEST_DELIVERY_MS = Date.UTC(9999, 11, 31)
 
+/** Headers with fewer characters have room for a trace context, whatever their characters are. */
+const SMALL_CHARACTERS = LIMITS.headersBytes / 4
+
 let lastUnkeyedShard = 0
 
 export interface SendingCall {
@@ -250,7 +253,13 @@ export function decodeHeaders(
 ): Pick<BacklogMessage, 'headers' | 'undecodable'> {
   const decoded = parsedHeaders(text)
   if (traceContext === undefined) return decoded
-  return { ...decoded, headers: withTraceContext(decoded.headers, traceContext) }
+  const { headers } = decoded
+  // Databases return JSON with more or less white space, so headers that may be near the limit are measured.
+  const roomBytes =
+    text.length < SMALL_CHARACTERS
+      ? Infinity
+      : LIMITS.headersBytes - Buffer.byteLength(JSON.stringify(headers))
+  return { ...decoded, headers: withTraceContext(headers, traceContext, roomBytes) }
 }
 
 function parsedHeaders(text: string): Pick<BacklogMessage, 'headers' | 'undecodable'> {
