@@ -9,6 +9,7 @@ import type { MessageToStore } from '../ports/outbox-store.ts'
 import type { BacklogMessage } from '../ports/relay-store.ts'
 import { reasonOf } from '../errors/reason-of.ts'
 import { payloadForm } from '../payload.ts'
+import { isReservedHeader } from './reserved-headers.ts'
 import { SHARDS } from './shards.ts'
 import { uuidV7 } from '../messages/uuid-v7.ts'
 import { withTraceContext } from '../telemetry/trace-context.ts'
@@ -177,6 +178,7 @@ class MessageEncoder {
     }
     const entries = Object.entries(headers as object)
     for (const [name, value] of entries) {
+      if (isReservedHeader(name)) throw this.#reserved(name)
       if (typeof value !== 'string' || !value.isWellFormed() || !name.isWellFormed()) {
         throw this.#invalid(`the header '${oneLine(name)}'`, 'well-formed text', value)
       }
@@ -190,6 +192,13 @@ class MessageEncoder {
       )
     }
     return checked
+  }
+
+  #reserved(name: string): InvalidMessageError {
+    return this.#error(
+      `the header '${oneLine(name)}' is reserved: receivers read fields of the message in headers that begin with 'txbox-'. Set the ` +
+        'field itself, or rename the header.',
+    )
   }
 
   #optionalText(name: string, value: unknown, max: number): string | undefined {
