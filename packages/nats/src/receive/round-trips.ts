@@ -3,8 +3,8 @@ const TRIPS_A_LEASE = 6
 const LONGEST_INTERVAL_MS = 5000
 
 /**
- * Knows after which instant the server has sent what is read from a connection now. A process that was stopped, or whose loop was blocked, reads
- * messages that were delivered to it long ago; so does one behind a network that stood still.
+ * Knows after which instant the server has sent what is read from a connection now. A process that was stopped, or whose loop was
+ * blocked, reads messages that were delivered to it long ago; so does one behind a network that stood still.
  *
  * The server answers in order: what is read behind an answer was sent after the question.
  */
