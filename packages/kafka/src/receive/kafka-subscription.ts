@@ -8,6 +8,8 @@ import { HandedOutRecords } from './handed-out-records.ts'
 import { OwnedPartition } from './owned-partition.ts'
 import { PartitionFetcher, type FetchLimits } from './partition-fetcher.ts'
 import { startAtOldest, startOffsets } from './start-offsets.ts'
+import type { StoredRecord } from './stored-record.ts'
+import { abandonedText } from './warning-texts.ts'
 import { WatchedTopics } from './watched-topics.ts'
 
 /** How long the last commit may take. */
@@ -75,7 +77,8 @@ export class KafkaSubscription<P> implements OpenSource<P> {
     const commit = (offsets: Parameters<typeof consumer.commit>[0]['offsets']): Promise<void> =>
       consumer.commit({ offsets })
     this.#commits = new Commits({ owned, commit: (offsets) => commit([...offsets]), failed })
-    this.#records = new HandedOutRecords(this.#commits, how.prefetch, arrived)
+    const abandoned = (record: StoredRecord): void => how.warned(abandonedText(record))
+    this.#records = new HandedOutRecords(this.#commits, how.prefetch, { hasRoom: arrived, abandoned })
   }
 
   /**
@@ -165,9 +168,8 @@ export class KafkaSubscription<P> implements OpenSource<P> {
       if (kept !== undefined) before.delete(nameOf(each))
       return kept ?? new OwnedPartition(each.topic, each.partition)
     })
-    for (const lost of before.values()) lost.lose()
-    this.#records.loseOf(
-      (partition) => partition.isLost,
+    this.#lose(
+      [...before.values()],
       new BrokerUnavailableError(`The partition belongs to another member of ${this.#name}.`),
     )
     this.#commits.joined()
@@ -231,10 +233,17 @@ export class KafkaSubscription<P> implements OpenSource<P> {
     this.#ended.abort()
     this.#topics.end()
     this.#fetcher.end()
-    for (const partition of this.#owned) partition.lose()
-    this.#records.loseOf(() => true, this.#failure)
+    this.#lose(this.#owned, this.#failure)
     this.#commits.end()
     this.#wake.resolve()
+  }
+
+  #lose(partitions: readonly OwnedPartition[], reason: Error): void {
+    for (const partition of partitions) {
+      for (const record of partition.lose()) this.#how.warned(abandonedText(record))
+    }
+    this.#records.loseOf((partition) => partition.isLost, reason)
+    this.#commits.settleWaiters()
   }
 }
 
