@@ -12,6 +12,8 @@ export class OwnedPartition {
   /** The offset that Kafka has last. */
   committed = -1n
   isFetching = false
+  /** The id of the topic of which records were fetched: a topic that is created again has another one. */
+  topicId: string | undefined
   /** No fetch before this time, by `performance.now()`. */
   retryAt = 0
   /** The records that are not settled, by their offsets, the oldest first. */
