@@ -145,6 +145,6 @@ test('processes that are killed handle no message twice', async () => {
   )
   const all = await handled()
   expect(new Set(all).size).toBe(all.length)
-  // A process loses at most what it has in hand.
+  // A process loses at most what it holds.
   expect(all.length).toBeGreaterThan(250)
 })

@@ -194,7 +194,7 @@ export class KafkaSubscription<P> implements OpenSource<P> {
     this.#fetcher.fetch()
   }
 
-  /** Kafka gives the offsets to other records, or once more: those of the records in hand mean nothing any more. */
+  /** Kafka gives the offsets to other records, or once more: those of unsettled records mean nothing any more. */
   #replace(partition: OwnedPartition, fresh: OwnedPartition): void {
     this.#owned = this.#owned.map((each) => (each === partition ? fresh : each))
     const text = `The group begins again with the oldest record of a partition, as a member of ${this.#name}.`
