@@ -202,7 +202,7 @@ describe(`tables of ${ROWS} local messages`, () => {
     })
 
     test('O12 publishing scans no table', async () => {
-      const values = [3, 'id', null, 'k', 'made', 'text/plain', '{}', null, '']
+      const values = [3, 'id', null, 'k', 'made', 'text/plain', '{}', null, null, '']
       expect(
         (await costsOf(outbox.appendSubscribed, [...values, ['billing', 'mailer'], true, true])).rows,
       ).toBe(0)

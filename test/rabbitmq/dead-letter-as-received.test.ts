@@ -1,6 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { expect, onTestFinished, test } from 'vitest'
 import { PermanentError, createConsumer, type InboxMessage } from '@txbox/consumer'
+import type { OutboxMessage } from '@txbox/core'
 import { rabbitmqSource } from '@txbox/rabbitmq'
 import { until } from '../support/worlds/until.ts'
 import { useBroker } from './broker-under-test.ts'
@@ -85,3 +86,47 @@ for (const how of ['the option deadLetters', 'the exchange of declare'] as const
     },
   )
 }
+
+test.each([
+  ['k', undefined, {}],
+  ['own', () => 'own', { 'txbox-key': 'k' }],
+  [undefined, () => undefined, { 'txbox-key': 'k' }],
+])(
+  'C10 a dead letter with the key %s has no second one in its headers, and loses none; the handler gets no such header',
+  async (expected, key, kept) => {
+    const queue = await broker.queue({ type: 'quorum' })
+    const seen: unknown[] = []
+    const letter = Promise.withResolvers<OutboxMessage>()
+    const consumer = createConsumer({
+      source: rabbitmqSource({ url: broker.url, queue, ...(key !== undefined && { key }) }),
+      name: 'orders',
+      logger: false,
+      deadLetters: {
+        publish: async (messages) => {
+          letter.resolve(messages[0]!)
+          return messages.map(() => ({ status: 'accepted' }))
+        },
+      },
+      deadLetterTopic: 'graveyard',
+      handler: ({ headers }) => {
+        seen.push(headers?.['tenant'], headers?.['txbox-key'])
+        throw new PermanentError('no such order')
+      },
+    })
+    onTestFinished(() => consumer.stop())
+    await consumer.start()
+    const headers = { tenant: 'a', 'txbox-key': 'k' }
+    broker.channel.sendToQueue(queue, Buffer.from('{"n":1}'), { messageId: 'm1', headers })
+    const { key: ofLetter, headers: received } = await letter.promise
+    const { 'x-delivery-count': _, ...others } = received
+    expect(ofLetter).toBe(expected)
+    expect(others).toEqual({
+      tenant: 'a',
+      ...kept,
+      'txbox-error': expect.stringContaining('no such order'),
+      'txbox-deliveries': '1',
+      'txbox-source': `rabbitmq ${queue}`,
+    })
+    expect(seen).toEqual(['a', undefined])
+  },
+)

@@ -72,7 +72,7 @@ test.each(REFUSED)(
     expect(JSON.parse(content.toString())).toEqual({ n: 7 })
     expect(properties.messageId).not.toBe(id)
     expect(properties.headers).toMatchObject({
-      'txbox-id': id,
+      'txbox-original-id': id,
       'txbox-error': expect.stringMatching(/^no such order \(PermanentError/),
     })
     const large = Object.keys(headers).filter((name) => name !== 'tenant')
@@ -104,7 +104,7 @@ test('C10 a message from RabbitMQ whose headers have no room for the reason beco
   )
   const [letter] = await broker.take(graveyard)
   expect(letter!.content.toString()).toBe('{"n":7.0}')
-  expect(letter!.properties.headers).toMatchObject({ tenant: 'a', 'txbox-id': 'm1' })
+  expect(letter!.properties.headers).toMatchObject({ tenant: 'a', 'txbox-original-id': 'm1' })
   expect(letter!.properties.headers!['txbox-left-out']).toBe('header large')
   await until(
     async () => (await broker.channel.checkQueue(queue)).messageCount === 0,

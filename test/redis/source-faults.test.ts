@@ -30,6 +30,43 @@ test('a consumer whose lease was over settles nothing of the next consumer', asy
   expect(await redis.ask('EXISTS', `{${stream}}:${GROUP}:dead`)).toBe(0)
 })
 
+test.for([
+  [
+    'a new group of the same name',
+    async (stream: string): Promise<void> => {
+      await redis.ask('XGROUP', 'DESTROY', stream, GROUP)
+      await redis.ask('XGROUP', 'CREATE', stream, GROUP, '0')
+      await redis.ask('XREADGROUP', 'GROUP', GROUP, 'other', 'STREAMS', stream, '>')
+    },
+  ],
+  [
+    'an XCLAIM by hand',
+    async (stream: string, id: string): Promise<void> => {
+      await redis.ask('XCLAIM', stream, GROUP, 'other', '0', id)
+    },
+  ],
+] as const)(
+  'a retry that is due takes the message from no consumer that has received it by %s',
+  async ([, take]) => {
+    const stream = uniqueName()
+    const one = await opened(redis, { stream, leaseMs: 60_000 })
+    const [id] = await add(redis, stream, ['a'])
+    const [delivery] = await receive(one.open, 1)
+    await delivery!.retry({ delayMs: 100, error: undefined, counted: true })
+    await take(stream, id!)
+    const next = await opened(redis, { stream, leaseMs: 60_000 })
+    await until(
+      async () => {
+        expect(await next.open.receive(1, { signal: AbortSignal.timeout(200) })).toEqual([])
+        return (await redis.ask('EXISTS', `{${stream}}:${GROUP}:due`)) === 0
+      },
+      () => 'the time at which it was due is over',
+    )
+    const pending = (await redis.ask('XPENDING', stream, GROUP, '-', '+', '9')) as [string, string][]
+    expect(pending.map(([, owner]) => owner)).toEqual(['other'])
+  },
+)
+
 test('what a consumer has left is delivered again after the lease, each once, however little room there is', async () => {
   const stream = uniqueName()
   const ids = Array.from({ length: 300 }, (_, n) => `m${n}`)

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { PermanentError, RetryLaterError, type Publisher } from '@txbox/consumer'
 import type { OutboxMessage, PublishResult } from '@txbox/core'
+import { encodeMessages } from '@txbox/core/internal'
 import { ConsumerUnderTest } from '../support/subjects/consumer-under-test.ts'
 import { MemorySource } from '../support/subjects/memory-source.ts'
 
@@ -86,7 +87,7 @@ test.each([
     const letter = deadLetters.messages.at(-1)!
     expect(letter.id).not.toBe(id)
     expect(letter.headers).toMatchObject({
-      'txbox-id': id,
+      'txbox-original-id': id,
       'txbox-error': expect.stringMatching(/^no such order \(PermanentError/),
       'txbox-deliveries': '1',
       'txbox-source': 'memory orders',
@@ -94,6 +95,8 @@ test.each([
     for (const part of left) expect(letter.headers['txbox-left-out']).toContain(part)
     if (left.length === 0) expect(letter.headers).toMatchObject({ tenant: 'a', CC: 'b' })
     if (!left.some((part) => part.startsWith('payload'))) expect(letter.json()).toEqual({ n: 'abc' })
+    const again = { payload: 1, headers: letter.headers }
+    expect(() => encodeMessages({ where: 'publish', topic: 't' }, [again])).not.toThrow()
     expect(source.settled).toEqual([{ id, how: 'accept' }])
     expect(subject.heard('dead-lettered').length).toBe(1)
     expect(subject.heard('error')).toMatchObject([

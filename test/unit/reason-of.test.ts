@@ -43,13 +43,48 @@ describe('reasonOf', () => {
     expect(reasonOf(new Error('no answer: connect', { cause }))).toBe('no answer: connect: refused')
   })
 
-  test('follows three levels of causes, and ends with a circular chain', () => {
-    let error = new Error('level 5')
-    for (const level of [4, 3, 2, 1, 0]) error = new Error(`level ${level}`, { cause: error })
-    expect(reasonOf(error)).toBe('level 0: level 1: level 2: level 3')
+  test('follows seven levels of causes, and ends with a circular chain', () => {
+    let error = new Error('level 9')
+    for (const level of [8, 7, 6, 5, 4, 3, 2, 1, 0]) error = new Error(`level ${level}`, { cause: error })
+    expect(reasonOf(error)).toBe(Array.from({ length: 8 }, (_, level) => `level ${level}`).join(': '))
     const circle = new Error('round')
     circle.cause = new AggregateError([circle, circle], 'and round')
     expect(reasonOf(circle)).toBe('round: and round')
+  })
+
+  test('finds what a server has said below several causes and lists of errors', () => {
+    const said = new AggregateError([new Error('SASL authentication failed')], 'Received response with error')
+    const login = new Error('Authentication failed.', { cause: said })
+    const closed = new Error('Connection closed', { cause: new AggregateError([login], 'Cannot connect to a broker.') })
+    expect(reasonOf(new AggregateError([closed], 'Cannot publish'))).toBe(
+      'Cannot publish: Connection closed: Cannot connect to a broker: Authentication failed: Received response with error: ' +
+        'SASL authentication failed',
+    )
+  })
+
+  test('reads at most 50 errors, the nearest ones, however many there are', () => {
+    let read = 0
+    class Endless extends AggregateError {
+      readonly place: string
+
+      constructor(place: string) {
+        super([], `at ${place}`)
+        this.place = place
+      }
+
+      override get cause(): unknown {
+        read += 1
+        return new Endless(`${this.place}.c`)
+      }
+    }
+    const wide = (place: string): Endless =>
+      Object.defineProperty(new Endless(place), 'errors', {
+        get: () => Array.from({ length: 9 }, (_, n) => wide(`${place}.${n}`)),
+      })
+    const reason = reasonOf(wide('0'), 100_000)
+    expect(reason.match(/at /g)).toHaveLength(50)
+    for (const place of ['at 0.c', 'at 0.4', 'at 0.4.c', 'at 0.4.4']) expect(reason).toContain(place)
+    expect(read).toBeLessThanOrEqual(50)
   })
 
   test('describes any thrown value', () => {
@@ -121,6 +156,9 @@ describe('reasonOf', () => {
     expect(reasonOf(new Error('://a:'.repeat(1_000_000)))).toBe('://a:***')
     const cause = new Error('y'.repeat(5000))
     expect(reasonOf(new Error('x'.repeat(1500), { cause }))).toHaveLength(2000)
+    const errors = Array.from({ length: 5 }, (_, n) => new Error(`${n}`.repeat(1_000_000), { cause }))
+    expect(reasonOf(new AggregateError(errors, 'x'.repeat(1_000_000)))).toHaveLength(2000)
+    expect(reasonOf(new AggregateError(errors, 'all'), 300)).toHaveLength(300)
   })
 
   test('can be stored and shown: one line, no NUL, well-formed', () => {

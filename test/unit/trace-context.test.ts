@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { LIMITS } from '@txbox/core'
 import { decodeHeaders, isTraceparent, isTracestate, traceContextOf } from '@txbox/core/internal'
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c'
@@ -67,4 +68,24 @@ test('headers that cannot be decoded stay undecodable with a context', () => {
     headers: { traceparent: VALID },
     undecodable: 'Its headers are not valid JSON.',
   })
+})
+
+test('T8 a context that makes the headers larger than a message may have is left out, the tracestate first', () => {
+  const added = (name: string, value: string): number => JSON.stringify({ [name]: value }).length - 1
+  // Quotes and backslashes count as JSON.
+  const tracestate = String.raw`a="\"`
+  const stored = `${VALID};${tracestate}`
+  const [parentBytes, stateBytes] = [added('traceparent', VALID), added('tracestate', tracestate)]
+  const namesOf = (leftBytes: number, write = JSON.stringify): string[] => {
+    const own = 'é'.repeat(100) + 'x'.repeat(LIMITS.headersBytes - leftBytes - 200 - '{"own":""}'.length)
+    expect(Buffer.byteLength(JSON.stringify({ own }))).toBe(LIMITS.headersBytes - leftBytes)
+    return Object.keys(decodeHeaders(write({ own }), stored).headers)
+  }
+  expect(namesOf(parentBytes + stateBytes)).toEqual(['own', 'traceparent', 'tracestate'])
+  expect(namesOf(parentBytes + stateBytes - 1)).toEqual(['own', 'traceparent'])
+  expect(namesOf(parentBytes)).toEqual(['own', 'traceparent'])
+  expect(namesOf(parentBytes - 1)).toEqual(['own'])
+  // MySQL returns JSON with white space.
+  const spaced = ({ own }: { own: string }): string => `{"own": "${own}"}`
+  expect(namesOf(parentBytes + stateBytes, spaced)).toEqual(['own', 'traceparent', 'tracestate'])
 })

@@ -34,16 +34,14 @@ const wrongOptions = {
 
 /** The message as `fromWebhook` reads it. */
 function readBack({ headers, payload }: ArrivedRequest): ReadMessage {
-  const { 'txbox-key': key, ...own } = fromWebhook(
-    { headers, body: payload },
-    { scheme: 'standard', source: 'shop', secret: SECRETS.standard },
-  ).headers as Record<string, string>
-  const { id, type, correlationId, time } = fromWebhook(
+  const message = fromWebhook(
     { headers, body: payload },
     { scheme: 'standard', source: 'shop', secret: SECRETS.standard },
   )
+  const { id, type, correlationId, time } = message
   const createdAt = new Date(String(time))
-  return { id, type, key, correlationId, createdAt, contentType: headers['content-type'], headers: own }
+  const [key, contentType] = [headers['txbox-key'] as string | undefined, headers['content-type']]
+  return { id, type, key, correlationId, createdAt, contentType, headers: message.headers ?? {} }
 }
 
 describe.for(['the client of Node.js', 'fetch'])('each topic is a URL, over %s', (client) => {

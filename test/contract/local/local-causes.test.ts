@@ -60,3 +60,27 @@ test('T7 in a batch there is no cause, and a correlation id only if all messages
   expect(messages.map(({ correlationId }) => correlationId)).toEqual(['same', undefined])
   for (const message of messages) expect(Reflect.get(message, 'causationId')).toBeUndefined()
 })
+
+test('T7 a handler may publish the headers of its message again, but no others that begin with txbox-', async () => {
+  const subscriptions = { made: ['billing'], billed: ['mailer'], mailed: ['archive'] }
+  const subject = new LocalUnderTest(target, root, subscriptions)
+  const [id] = await subject.publish({ key: 'a', headers: { tenant: 'north' } })
+  await subject.start('billing', async (tx, { headers }) => {
+    const reserved = { type: 'billed', key: 'a', headers: { ...headers, 'txbox-key': 'b' } }
+    await expect(subject.publishIn({ tx }, reserved)).rejects.toThrow("the header 'txbox-key' is reserved")
+    await subject.publishIn({ tx }, { type: 'billed', key: 'a', headers })
+  })
+  await subject.settled()
+  await subject.start('mailer', {
+    billed: async (tx, { headers }) =>
+      void (await subject.publishIn({ tx }, { type: 'mailed', key: 'a', headers })),
+  })
+  await subject.settled('mailer')
+  await subject.start('archive', { mailed: () => undefined })
+  await subject.settled('archive')
+  expect(subject.runs.map(({ message }) => message.headers)).toEqual([
+    { tenant: 'north' },
+    { tenant: 'north', 'txbox-causation-id': id },
+    { tenant: 'north', 'txbox-causation-id': id },
+  ])
+})

@@ -69,6 +69,10 @@ const refused: Record<string, unknown> = {
   'a header with a lone surrogate': { topic: 't', payload: {}, headers: { a: LONE_SURROGATE } },
   "a header's name with a lone surrogate": { topic: 't', payload: {}, headers: { [LONE_SURROGATE]: 'a' } },
   'headers of more than 64 KiB': { topic: 't', payload: {}, headers: { a: 'x'.repeat(65_536) } },
+  'a header that would be a field on the wire': { topic: 't', payload: {}, headers: { 'txbox-id': 'a' } },
+  'such a header in another case': { topic: 't', payload: {}, headers: { a: 'b', 'TxBox-Key': 'a' } },
+  'a header that txbox may use later': { topic: 't', payload: {}, headers: { 'txbox-': '' } },
+  'a header of a dead letter in another case': { topic: 't', payload: {}, headers: { 'Txbox-Error': 'a' } },
   'a deliverAt that is no instant': { topic: 't', payload: {}, deliverAt: new Date(Number.NaN) },
   'a deliverAt that is text': { topic: 't', payload: {}, deliverAt: '2030-01-01' },
   'a deliverAt beyond all calendars': { topic: 't', payload: {}, deliverAt: new Date(8.64e15) },
@@ -127,6 +131,24 @@ test('an error of publish does not show the payload', async () => {
   const message = { topic: `${secret}\0`, key: `${secret}\0`, payload: secret, contentType: 'text/plain' }
   const error: unknown = await publisher.publish({} as never, message).catch((thrown: unknown) => thrown)
   expect(String(error)).not.toContain(secret)
+})
+
+test('O13 an error of publish names a reserved header, in one line of a bounded length, and not its value', async () => {
+  const publisher = createOutbox({ database: target.detached() })
+  const refusal = async (name: string): Promise<string> => {
+    const message = { topic: 't', payload: 1, headers: { [name]: 'correct horse' } }
+    const error: unknown = await publisher.publish({} as never, message).catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(InvalidMessageError)
+    return (error as Error).message
+  }
+  expect(await refusal('TXBOX-Type')).toBe(
+    "publish: the header 'TXBOX-Type' is reserved: receivers read fields of the message in headers that begin with 'txbox-'. Set the " +
+      'field itself, or rename the header. Nothing was written.',
+  )
+  const long = await refusal(`txbox-\n${'x'.repeat(1_000_000)}`)
+  expect(long).toContain("the header 'txbox- xxx")
+  expect(long.length).toBeLessThan(600)
+  for (const text of [await refusal('txbox-id'), long]) expect(text).not.toContain('correct horse')
 })
 
 test('an error of publish names an unknown field, in one line of a bounded length; one that is undefined is absent', async () => {

@@ -115,6 +115,7 @@ test('Q1 a message that cannot be stored is refused, and no message of the call 
     [{ payload: 1, topic: 'other' }, /^send: a message has no field 'topic'/],
     [{ payload: 1, delayMs: 5 }, /^send: a message has no field 'delayMs'/],
     [{ payload: 1, key: '' }, /^send: 'key' must be/],
+    [{ payload: 1, headers: { 'TXBOX-id': 'a' } }, /^send: the header 'TXBOX-id' is reserved/],
     [{ payload: 1, deduplicationId: 'x' }, /^send: a message has a 'deduplicationId', but the queue/],
     [undefined, /^send: the message must be an object/],
   ]

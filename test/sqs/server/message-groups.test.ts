@@ -1,9 +1,10 @@
+import { SQSClient } from '@aws-sdk/client-sqs'
 import { expect, onTestFinished, test } from 'vitest'
 import { createConsumer } from '@txbox/consumer'
 import type { Delivery, OpenSource } from '@txbox/core'
 import { sqsSource, type SqsSourceOptions } from '@txbox/sqs'
 import { until } from '../../support/worlds/until.ts'
-import { attributeOf, useSqs } from '../sqs-under-test.ts'
+import { attributeOf, clientSettings, endpointAt, useSqs } from '../sqs-under-test.ts'
 
 // fauxqs hands out one message of a group at a time, which SQS and ElasticMQ do not.
 const sqs = useSqs()
@@ -64,6 +65,26 @@ test('C22 when a delivery of a message group is lost, the later ones are lost, t
     }
   }
   expect(again).toEqual(['a1', 'a2', 'a3'])
+})
+
+test('C22 a delivery that is lost while it is being settled loses the later ones of its group, too', async () => {
+  const queue = await sqs.current.queue({ fifo: true })
+  const between = await sqs.current.network()
+  const client = new SQSClient(clientSettings(endpointAt(between)))
+  onTestFinished(() => client.destroy())
+  await sqs.current.send(queue, [entry('a1', 'a'), entry('a2', 'a')])
+  const open = await opened({ client, queue: sqs.current.url(queue), visibilityTimeoutMs: 1000 })
+  const [first, second] = await receive(open, 2)
+  await second!.extend!(60_000)
+  between.freeze()
+  const accepting = first!.accept()
+  await until(
+    async () => first!.lost.aborted,
+    () => 'the visibility timeout of the first is over',
+  )
+  expect(second!.lost.aborted).toBe(true)
+  between.thaw()
+  await accepting.catch(() => undefined)
 })
 
 test('C10 messages behind one that fails in its group are handled, however often they were received along with it', async () => {

@@ -54,7 +54,7 @@ export function* reducedDeadLetters(letter: OutboxMessage): Generator<OutboxMess
   const common = { topic, createdAt: letter.createdAt, attempt: 1 }
   const named = (left: readonly string[]): Headers => ({
     ...reason,
-    'txbox-id': oneLine(id),
+    'txbox-original-id': oneLine(id),
     ...(left.length === 0 ? {} : { 'txbox-left-out': oneLine(left.join(', '), NAMES_CHARACTERS) }),
   })
   const fields = {

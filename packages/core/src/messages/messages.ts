@@ -43,7 +43,11 @@ export interface NewMessage<P = unknown> {
   readonly payload: P
   /** @default 'application/json', and 'application/octet-stream' for a `Uint8Array` */
   readonly contentType?: string | undefined
-  /** Names and values are strings, at most 64 KiB in all. */
+  /**
+   * Names and values are strings, at most 64 KiB in all. A name that begins with `txbox-` is refused, except for those that txbox itself
+   * puts among the headers of a message: `txbox-causation-id`, and those of dead letters. So a handler may publish the headers that it has
+   * received.
+   */
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** At most 255 characters. @default a new UUIDv7 (RFC 9562) */
   readonly id?: string | undefined

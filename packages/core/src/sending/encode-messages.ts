@@ -9,6 +9,7 @@ import type { MessageToStore } from '../ports/outbox-store.ts'
 import type { BacklogMessage } from '../ports/relay-store.ts'
 import { reasonOf } from '../errors/reason-of.ts'
 import { payloadForm } from '../payload.ts'
+import { isReservedHeader } from './reserved-headers.ts'
 import { SHARDS } from './shards.ts'
 import { uuidV7 } from '../messages/uuid-v7.ts'
 import { withTraceContext } from '../telemetry/trace-context.ts'
@@ -31,6 +32,9 @@ const FIELDS = Object.keys({
 
 /** The last date that every supported database can store. */
 const LATEST_DELIVERY_MS = Date.UTC(9999, 11, 31)
+
+/** Headers with fewer characters have room for a trace context, whatever their characters are. */
+const SMALL_CHARACTERS = LIMITS.headersBytes / 4
 
 let lastUnkeyedShard = 0
 
@@ -174,6 +178,7 @@ class MessageEncoder {
     }
     const entries = Object.entries(headers as object)
     for (const [name, value] of entries) {
+      if (isReservedHeader(name)) throw this.#reserved(name)
       if (typeof value !== 'string' || !value.isWellFormed() || !name.isWellFormed()) {
         throw this.#invalid(`the header '${oneLine(name)}'`, 'well-formed text', value)
       }
@@ -187,6 +192,13 @@ class MessageEncoder {
       )
     }
     return checked
+  }
+
+  #reserved(name: string): InvalidMessageError {
+    return this.#error(
+      `the header '${oneLine(name)}' is reserved: receivers read fields of the message in headers that begin with 'txbox-'. Set the ` +
+        'field itself, or rename the header.',
+    )
   }
 
   #optionalText(name: string, value: unknown, max: number): string | undefined {
@@ -241,7 +253,13 @@ export function decodeHeaders(
 ): Pick<BacklogMessage, 'headers' | 'undecodable'> {
   const decoded = parsedHeaders(text)
   if (traceContext === undefined) return decoded
-  return { ...decoded, headers: withTraceContext(decoded.headers, traceContext) }
+  const { headers } = decoded
+  // Databases return JSON with more or less white space, so headers that may be near the limit are measured.
+  const roomBytes =
+    text.length < SMALL_CHARACTERS
+      ? Infinity
+      : LIMITS.headersBytes - Buffer.byteLength(JSON.stringify(headers))
+  return { ...decoded, headers: withTraceContext(headers, traceContext, roomBytes) }
 }
 
 function parsedHeaders(text: string): Pick<BacklogMessage, 'headers' | 'undecodable'> {

@@ -41,14 +41,27 @@ export function storedTraceContext({ traceparent, tracestate }: TraceContext): s
   return tracestate === undefined ? traceparent : `${traceparent};${tracestate}`
 }
 
-/** Adds a stored context to the headers of its message. A text that is no context adds nothing. */
+/**
+ * Adds a stored context to the headers of its message. A text that is no context adds nothing.
+ *
+ * @param roomBytes how much larger the headers may become, as JSON: a context must not make a message too large for its broker. What has
+ *   no room is left out.
+ */
 export function withTraceContext(
   headers: Readonly<Record<string, string>>,
   stored: string,
+  roomBytes: number,
 ): Readonly<Record<string, string>> {
   const end = stored.indexOf(';')
   const traceparent = end < 0 ? stored : stored.slice(0, end)
-  if (!isTraceparent(traceparent)) return headers
+  if (!isTraceparent(traceparent) || roomBytes < bytesOf({ traceparent })) return headers
   const tracestate = end < 0 ? undefined : stored.slice(end + 1)
-  return { ...headers, traceparent, ...(isTracestate(tracestate) ? { tracestate } : {}) }
+  if (!isTracestate(tracestate)) return { ...headers, traceparent }
+  const hasRoom = roomBytes >= bytesOf({ traceparent }) + bytesOf({ tracestate })
+  return hasRoom ? { ...headers, traceparent, tracestate } : { ...headers, traceparent }
+}
+
+/** By how much a header enlarges others as JSON, with its comma. */
+function bytesOf(header: Readonly<Record<string, string>>): number {
+  return Buffer.byteLength(JSON.stringify(header)) - 1
 }

@@ -1,6 +1,7 @@
 import type { Delivery, InboxMessage, ReceivedMessage } from '@txbox/core'
 import { LazyAbort } from '@txbox/core/internal'
 import type { ConsumeMessage } from 'amqplib'
+import { KEY_HEADER } from '../publish/outgoing-message.ts'
 import type { DeadLetterExchange } from './dead-letter-exchange.ts'
 import { decoded, type ReadDelivery } from './delivery-reader.ts'
 import { receivedIdentityOf } from './from-rabbitmq.ts'
@@ -69,12 +70,15 @@ export class BrokerDelivery<P> implements Delivery<P> {
   /** Created lazily, because few messages become dead letters. */
   get body(): ReceivedMessage {
     const { content, properties } = this.#raw
-    const { id: _, ...identity } = receivedIdentityOf(properties)
+    const { id: _, headers, ...identity } = receivedIdentityOf(properties)
+    const { [KEY_HEADER]: key, ...others } = headers
     const contentType = textOf(properties.contentType)
     const contentEncoding = textOf(properties.contentEncoding)
     return {
       ...identity,
       id: this.#id,
+      // A publisher of dead letters writes the key itself.
+      headers: key === this.key ? others : headers,
       bytes: content,
       ...(contentType === undefined ? {} : { contentType }),
       ...(contentEncoding === undefined ? {} : { contentEncoding }),

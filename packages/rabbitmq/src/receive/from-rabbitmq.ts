@@ -1,6 +1,6 @@
 import { InvalidMessageError, type InboxMessage, type MessageIdentity } from '@txbox/core'
 import { nameOf, propertyOf, withCloudEvent } from '@txbox/core/internal'
-import { TIME_HEADER } from '../publish/outgoing-message.ts'
+import { KEY_HEADER, TIME_HEADER } from '../publish/outgoing-message.ts'
 import { deliveryPayload } from './delivery-payload.ts'
 
 /** A delivery of an AMQP 0-9-1 client, such as amqplib's `ConsumeMessage` and `GetMessage`. */
@@ -30,10 +30,10 @@ const RFC_3339 = /^\d{4}-\d\d-\d\dt\d\d:\d\d:\d\d(\.\d+)?(z|[+-]\d\d:\d\d)$/i
  * Converts a delivery to a message for the inbox.
  *
  * - `id`, `correlationId`, `type` from the properties of these names (`message-id`, …).
- * - `time` from the header `txbox-time`, if it is a time in RFC 3339, which is then no header of the message; otherwise from
- *   `timestamp`, which counts seconds (a value of 1e11 or more is taken as milliseconds).
+ * - `time` from the header `txbox-time`, if it is a time in RFC 3339; otherwise from `timestamp`, which counts seconds (a value of 1e11
+ *   or more is taken as milliseconds).
  * - `headers`: texts as they are, numbers and booleans as text. Nested, binary and null values are left out, such as
- *   `x-death`.
+ *   `x-death`, and so are `txbox-time` and `txbox-key`, in which `rabbitmqPublisher` sends fields of the message.
  * - `source` from the header `cloudEvents:source` or `cloudEvents_source`, when there is one: id and source together
  *   are the message's identity then.
  * - A CloudEvent in binary mode, which has a header `cloudEvents:specversion` or `cloudEvents_specversion`: id, source, type and time are
@@ -67,14 +67,19 @@ export function messageOf<P>(delivery: RabbitmqDelivery, id: string | undefined)
   return Object.assign(identityOf(properties), { id: id ?? '', payload })
 }
 
-type ReadIdentity = Omit<MessageIdentity, 'id'> & { readonly id?: string }
+type ReadIdentity = Omit<MessageIdentity, 'id' | 'headers'> & {
+  readonly id?: string
+  readonly headers: Readonly<Record<string, string>>
+}
 
 /** Reads a message apart from its payload, or the CloudEvent in it. The id may be missing. */
 export function identityOf(properties: RabbitmqDelivery['properties']): ReadIdentity {
-  return withCloudEvent(receivedIdentityOf(properties), CLOUD_EVENTS)
+  const identity = receivedIdentityOf(properties)
+  const { [KEY_HEADER]: _, [TIME_HEADER]: __, ...headers } = identity.headers
+  return withCloudEvent({ ...identity, headers }, CLOUD_EVENTS)
 }
 
-/** Reads a message apart from its payload, with all of its headers. */
+/** Reads a message apart from its payload, with all of its headers except for a time that is read. */
 export function receivedIdentityOf(properties: RabbitmqDelivery['properties']): ReadIdentity {
   const headers = textHeaders(properties.headers)
   const source = CLOUD_EVENTS.map((prefix) => headers[`${prefix}source`]).find(

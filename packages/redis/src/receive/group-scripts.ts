@@ -23,7 +23,8 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 `
 
 /**
- * Takes what is due, and what has been pending for a lease without a sign of its consumer.
+ * Takes what is due, and what has been pending for a lease without a sign of its consumer. What is due but not the holder's is left to
+ * its consumer: the group may be a new one of the same name, or somebody has claimed the entry by hand.
  *
  * KEYS: stream, due times. ARGV: group, consumer, holder, lease in milliseconds, limit, cursor, and how many that others have left are
  * looked for at least: those beyond the limit are due. Returns the entries with their counts of deliveries, the ids of entries that are
@@ -33,7 +34,7 @@ export const CLAIM = script(`${NOW}
 local taken, gone = {}, {}
 local limit = tonumber(ARGV[5])
 local function take(id)
-  local pending = redis.call('XPENDING', KEYS[1], ARGV[1], id, id, 1)[1]
+  local pending = redis.call('XPENDING', KEYS[1], ARGV[1], id, id, 1, ARGV[3])[1]
   if not pending then return end
   local entry = redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, id)[1]
   if entry then

@@ -127,9 +127,9 @@ export class SqsDelivery<P> implements Delivery<P> {
     }
   }
 
-  /** Called when the visibility timeout is over. */
+  /** Called when the visibility timeout is over, possibly during a settlement, or when SQS does not take the receipt any more. */
   lose(): void {
-    if (this.isOut) this.#owner.losing(this)
+    if (this.#state !== 'settled' && !this.#lost.isAborted) this.#owner.losing(this)
     this.#owner.ended(this)
     this.#lost.abort(
       new ReceiptExpiredError(
@@ -156,9 +156,8 @@ export class SqsDelivery<P> implements Delivery<P> {
     try {
       const settling = settle()
       this.#settling = settling
-      const isValid = await settling
-      this.#state = 'settled'
-      if (!isValid) this.lose()
+      if (await settling) this.#state = 'settled'
+      else this.lose()
     } catch (error) {
       this.#state = 'out'
       throw error

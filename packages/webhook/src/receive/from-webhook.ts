@@ -34,8 +34,8 @@ export interface WebhookMessage<P = unknown> extends InboxMessage<P> {
  * - `payload`: parsed, when the content type is JSON or missing; text, when it is `text/…`; the JSON of the field `payload` of a
  *   form, if the form begins with this field; otherwise the bytes. `P` is not checked. `body` has the bytes.
  * - `headers`: those of the request, with names in lower case, without signatures, credentials, cookies, and the headers of HTTP
- *   itself, such as `host`. What `webhookPublisher` sends as `txbox-type`, `txbox-time` and `txbox-correlation-id` are fields of the
- *   message, and no headers.
+ *   itself, such as `host`. Of Standard Webhooks, what `webhookPublisher` sends as `txbox-type`, `txbox-time` and `txbox-correlation-id`
+ *   are fields of the message, and no headers; `txbox-key`, its ordering key, is left out.
  *
  * GitHub and Shopify do not sign their ids: who has a captured body can send it again under another id. No scheme signs the content
  * type and what else comes from headers: `headers`, the type of GitHub and Shopify, Shopify's time, and what `webhookPublisher` sends

@@ -21,11 +21,7 @@ export const WIRE_HEADERS = {
 
 /** Standard Webhooks, https://www.standardwebhooks.com: the signature is `v1,` and the Base64 of an HMAC over id, time and body. */
 export const standardScheme: Scheme = {
-  // A message of the inbox has no ordering key, so that the key stays a header.
-  ownHeaders: [
-    ...Object.values(STANDARD_HEADERS),
-    ...[WIRE_HEADERS.type, WIRE_HEADERS.correlationId, WIRE_HEADERS.time],
-  ],
+  ownHeaders: [...Object.values(STANDARD_HEADERS), ...Object.values(WIRE_HEADERS)],
   idPlace: `header '${STANDARD_HEADERS.id}'`,
   secretForm: "'whsec_' and the Base64 of 1 to 64 bytes",
   secretOf: (secret) => standardSecret(secret, 1),
