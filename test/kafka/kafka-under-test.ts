@@ -23,10 +23,14 @@ export class KafkaUnderTest {
 
   /** Creates a topic. */
   async topic({
+    topic = this.name(),
     partitions = 3,
     configs = {},
-  }: { partitions?: number; configs?: Readonly<Record<string, string>> } = {}): Promise<string> {
-    const topic = this.name()
+  }: {
+    topic?: string
+    partitions?: number
+    configs?: Readonly<Record<string, string>>
+  } = {}): Promise<string> {
     await this.admin.createTopics({
       topics: [topic],
       partitions,

@@ -52,21 +52,6 @@ test('a group begins with the oldest record, or with the next one, which is then
   expect(ids(await receive(await opened(source), 3)).toSorted()).toEqual(['new 1', 'new 2', 'new 3'])
 })
 
-test('before a message is handled at most once, its acceptance is final, also behind one that is not settled', async () => {
-  const topic = await kafka.topic({ partitions: 1 })
-  const groupId = kafka.name('group')
-  await send(kafka, topic, ['a', 'b'])
-  const open = await opened(sourceOf(kafka, topic, { groupId }))
-  const [a, b] = await receive(open, 2)
-  let isFinal = false
-  const accepting = b!.accept({ beforeHandling: true }).then(() => (isFinal = true))
-  await pause(300)
-  expect(isFinal).toBe(false)
-  await a!.accept()
-  await accepting
-  expect(await kafka.committed(topic, groupId)).toBe(2)
-})
-
 test('a message that is retried comes before later ones of its partition', async () => {
   const topic = await kafka.topic({ partitions: 1 })
   await send(kafka, topic, ['a', 'b', 'c', 'd'], 'k')

@@ -119,6 +119,9 @@ test('a partition without a leader holds up its own messages only', async () => 
     expect(summary([results[0]!, results[2]!])).toEqual(['accepted', 'accepted'])
     expect(answers.size).toBe(n === 0 ? 2 : 3)
   }
+  // Calls for that partition alone do not wait for each other, either.
+  const alone = [1, 2, 3].map(() => publisher.publish([messages[1]!], { signal: AbortSignal.timeout(1000) }))
+  for (const results of await Promise.all(alone)) expect(summary(results)).toEqual(['rejected for now'])
   // A publisher that does not know the topic yet finds its other partitions, too.
   const another = kafkaPublisher({ brokers: [broker.address] })
   onTestFinished(() => another.close?.())

@@ -93,14 +93,17 @@ export class Waves {
     const partitions = new Set<string>()
     for (const wave of this.#inFlight.values()) for (const { chunk } of wave) partitions.add(nameOf(chunk))
     const later: WaitingChunk[] = []
+    let hasAnswered = false
     for (const each of this.#waiting) {
       const name = nameOf(each.chunk)
       const leader = partitions.has(name) ? undefined : this.#leaderOf(each.chunk)
       // A later chunk of the partition must not overtake this one.
       partitions.add(name)
       if (leader === undefined || (typeof leader === 'number' && this.#inFlight.has(leader))) later.push(each)
-      else if (typeof leader !== 'number') each.resolve(leader)
-      else {
+      else if (typeof leader !== 'number') {
+        each.resolve(leader)
+        hasAnswered = true
+      } else {
         const wave = waves.get(leader) ?? { chunks: new Set(), bytes: 0 }
         waves.set(leader, wave)
         if (wave.chunks.size > 0 && wave.bytes + each.chunk.bytes > WAVE_BYTES) later.push(each)
@@ -112,6 +115,8 @@ export class Waves {
     }
     this.#waiting = later
     for (const [leader, { chunks }] of waves) void this.#run(leader, chunks)
+    // No wave will end that has kept the later chunks of the partition waiting.
+    if (hasAnswered && later.length > 0) this.#startSoon()
   }
 
   async #run(leader: number, wave: Set<WaitingChunk>): Promise<void> {

@@ -84,11 +84,20 @@ export class Commits {
     await this.send()
   }
 
-  /** Must be called when the member has joined its group, and after partitions were lost. */
+  /** Must be called when the member has joined its group. */
   joined(): void {
     this.#mustJoin = false
-    this.#settleWaiters()
+    this.settleWaiters()
     this.request()
+  }
+
+  /** Ends the waits for what is committed, or lost. Must be called after partitions were lost. */
+  settleWaiters(): void {
+    for (const waiter of this.#waiters) {
+      if (!hasEnded(waiter.partition, waiter.offset)) continue
+      this.#waiters.delete(waiter)
+      waiter.resolve()
+    }
   }
 
   /** Commits nothing from now on. */
@@ -127,7 +136,7 @@ export class Commits {
         })),
       )
       for (const { partition, offset } of all) partition.committed = offset
-      this.#settleWaiters()
+      this.settleWaiters()
     } catch (error) {
       const codes = errorCodesIn(error)
       mayRepeatAtOnce = false
@@ -140,17 +149,9 @@ export class Commits {
     if (mayRepeatAtOnce) this.request()
     else this.#timer ??= setTimeout(() => void this.send(), GATHER_MS)
   }
-
-  #settleWaiters(): void {
-    for (const waiter of this.#waiters) {
-      if (!hasEnded(waiter.partition, waiter.offset)) continue
-      this.#waiters.delete(waiter)
-      waiter.resolve()
-    }
-  }
 }
 
 /** Whether a record is committed, or belongs to another member. */
-function hasEnded({ isLost, committed }: OwnedPartition, offset: bigint): boolean {
-  return isLost || committed > offset
+function hasEnded(partition: OwnedPartition, offset: bigint): boolean {
+  return partition.isLost || partition.isFinal(offset)
 }

@@ -4,22 +4,28 @@ import { KafkaDelivery, type HandedOut } from './kafka-delivery.ts'
 import type { OwnedPartition } from './owned-partition.ts'
 import type { StoredRecord } from './stored-record.ts'
 
+interface HandedOutHow {
+  /** Called when further records can be handed out. */
+  readonly hasRoom: () => void
+  /** Called with a record that was accepted together with a later one, and that this process will not handle. */
+  readonly abandoned: (record: StoredRecord) => void
+}
+
 /** The records that the consumer has received and not settled, at most as many as its prefetch. */
 export class HandedOutRecords<P> {
   readonly #commits: Commits
   readonly #prefetch: number
-  readonly #hasRoom: () => void
+  readonly #how: HandedOutHow
   readonly #inHand = new Set<HandedOut>()
   /** The records that were handed out before. */
   readonly #returned = new WeakSet<StoredRecord>()
   /** The place of the partition whose turn is next. */
   #turn = 0
 
-  /** @param hasRoom is called when further records can be handed out. */
-  constructor(commits: Commits, prefetch: number, hasRoom: () => void) {
+  constructor(commits: Commits, prefetch: number, how: HandedOutHow) {
     this.#commits = commits
     this.#prefetch = prefetch
-    this.#hasRoom = hasRoom
+    this.#how = how
   }
 
   /** Takes records out of the partitions in turn, each in its order. */
@@ -39,10 +45,13 @@ export class HandedOutRecords<P> {
     return deliveries
   }
 
-  /** Loses the records of these partitions: from now on, settling them changes nothing. */
+  /**
+   * Loses the records of these partitions: from now on, settling them changes nothing. A record that was accepted together with a later
+   * one is not lost: no other member gets it.
+   */
   loseOf(isLost: (partition: OwnedPartition) => boolean, reason: unknown): void {
     for (const delivery of this.#inHand) {
-      if (!isLost(delivery.partition)) continue
+      if (!isLost(delivery.partition) || delivery.partition.isFinal(delivery.record.offset)) continue
       this.#inHand.delete(delivery)
       delivery.lose(reason)
     }
@@ -51,7 +60,7 @@ export class HandedOutRecords<P> {
   #handOut(partition: OwnedPartition, record: StoredRecord): KafkaDelivery<P> {
     const delivery = new KafkaDelivery<P>(partition, record, this.#returned.has(record) ? 2 : 1, {
       accepted: (each, how) => this.#accepted(each, how),
-      returned: (each) => this.#giveBack(each),
+      returned: (each, isStopping) => this.#giveBack(each, isStopping),
     })
     this.#inHand.add(delivery)
     return delivery
@@ -62,7 +71,8 @@ export class HandedOutRecords<P> {
     { recorded = false, beforeHandling = false }: NonNullable<Parameters<Delivery['accept']>[0]>,
   ): Promise<void> {
     const { partition, record } = delivery
-    partition.settled(record.offset)
+    if (beforeHandling) partition.accept(record.offset)
+    else partition.settled(record.offset)
     this.#commits.request()
     // Behind a record that is not settled, nothing can be committed, which may last as long as that record is retried.
     const isNext = (partition.committable ?? -1n) > record.offset
@@ -70,14 +80,20 @@ export class HandedOutRecords<P> {
     this.#leave(delivery)
   }
 
-  #giveBack(delivery: HandedOut): void {
-    this.#returned.add(delivery.record)
-    delivery.partition.giveBack(delivery.record)
-    this.#leave(delivery)
+  #giveBack(delivery: HandedOut, isStopping: boolean): void {
+    const { partition, record } = delivery
+    if (isStopping || partition.isLost) {
+      // Only this process could have handled the record.
+      if (partition.isAccepted(record.offset)) this.#how.abandoned(record)
+    } else {
+      this.#returned.add(record)
+      partition.giveBack(record)
+    }
+    if (!isStopping) this.#leave(delivery)
   }
 
   #leave(delivery: HandedOut): void {
     this.#inHand.delete(delivery)
-    this.#hasRoom()
+    this.#how.hasRoom()
   }
 }

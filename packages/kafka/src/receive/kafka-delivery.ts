@@ -21,8 +21,8 @@ interface DeliveryHow {
     delivery: HandedOut,
     how: NonNullable<Parameters<Delivery['accept']>[0]>,
   ) => Promise<void>
-  /** Hands the record out again. */
-  readonly returned: (delivery: HandedOut) => void
+  /** Hands the record out again, unless the consumer stops. */
+  readonly returned: (delivery: HandedOut, isStopping: boolean) => void
 }
 
 export class KafkaDelivery<P> implements Delivery<P>, HandedOut {
@@ -86,9 +86,7 @@ export class KafkaDelivery<P> implements Delivery<P>, HandedOut {
 
   /** The consumer keeps the delay: Kafka cannot. */
   retry({ stopping = false }: { readonly stopping?: boolean | undefined }): Promise<void> {
-    return this.#once(async () => {
-      if (!stopping) this.#how.returned(this)
-    })
+    return this.#once(async () => this.#how.returned(this, stopping))
   }
 
   /** Kafka keeps no rejected messages: the consumer publishes them as dead letters. */

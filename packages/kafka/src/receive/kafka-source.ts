@@ -60,6 +60,8 @@ const TRAITS: SourceTraits = {
  *   behind that record is delivered again. With an inbox, it has no second effect.
  * - When members join or leave, partitions change their owner. The deliveries of a partition that another member may have are lost, and
  *   never committed.
+ * - At most once, a message is accepted together with all earlier ones of its partition. Those that still wait in this process are handled by
+ *   it, and are lost if it dies or stops.
  * - A message that waits for its next attempt is held by the consumer, and holds up the commits of its partition.
  * - Kafka keeps no rejected messages and counts no deliveries: the consumer needs `deadLetters`, and a message that ends its process is
  *   delivered again and again.

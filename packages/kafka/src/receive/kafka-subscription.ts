@@ -8,6 +8,8 @@ import { HandedOutRecords } from './handed-out-records.ts'
 import { OwnedPartition } from './owned-partition.ts'
 import { PartitionFetcher, type FetchLimits } from './partition-fetcher.ts'
 import { startAtOldest, startOffsets } from './start-offsets.ts'
+import type { StoredRecord } from './stored-record.ts'
+import { abandonedText, restartText } from './warning-texts.ts'
 import { WatchedTopics } from './watched-topics.ts'
 
 /** How long the last commit may take. */
@@ -70,12 +72,13 @@ export class KafkaSubscription<P> implements OpenSource<P> {
       consumer,
       this.#topics,
       { client, limits, timeoutMs: answerTimeoutMs },
-      { owned, arrived, failed, outOfRange: (partition) => void this.#beginAtOldest(partition) },
+      { owned, arrived, failed, outOfRange: (partition, each) => void this.#beginAtOldest(partition, each) },
     )
     const commit = (offsets: Parameters<typeof consumer.commit>[0]['offsets']): Promise<void> =>
       consumer.commit({ offsets })
     this.#commits = new Commits({ owned, commit: (offsets) => commit([...offsets]), failed })
-    this.#records = new HandedOutRecords(this.#commits, how.prefetch, arrived)
+    const abandoned = (record: StoredRecord): void => how.warned(abandonedText(record))
+    this.#records = new HandedOutRecords(this.#commits, how.prefetch, { hasRoom: arrived, abandoned })
   }
 
   /**
@@ -165,9 +168,8 @@ export class KafkaSubscription<P> implements OpenSource<P> {
       if (kept !== undefined) before.delete(nameOf(each))
       return kept ?? new OwnedPartition(each.topic, each.partition)
     })
-    for (const lost of before.values()) lost.lose()
-    this.#records.loseOf(
-      (partition) => partition.isLost,
+    this.#lose(
+      [...before.values()],
       new BrokerUnavailableError(`The partition belongs to another member of ${this.#name}.`),
     )
     this.#commits.joined()
@@ -179,16 +181,24 @@ export class KafkaSubscription<P> implements OpenSource<P> {
   }
 
   /** Goes on at the oldest record that is left, although the group has not received those before. */
-  async #beginAtOldest(partition: OwnedPartition): Promise<void> {
-    const { topic, partition: number, position } = partition
+  async #beginAtOldest(partition: OwnedPartition, { isRecreated }: { isRecreated: boolean }): Promise<void> {
+    const { position = 0n } = partition
     partition.lostPosition()
-    await this.#untilBegun([partition], () => startAtOldest(this.#member.consumer, partition))
-    if (partition.position === undefined) return
-    this.#how.warned(
-      `Kafka has no record at the offset ${position} of partition ${number} of the topic '${topic}', where the group had to go on. The ` +
-        `group goes on at ${partition.position}, the oldest record that is left. Either records were deleted before the group received ` +
-        'them: compare the retention of the topic with the lag of the group. Or the topic was deleted and created again.',
-    )
+    const fresh = new OwnedPartition(partition.topic, partition.partition)
+    await this.#untilBegun([fresh], () => startAtOldest(this.#member.consumer, fresh))
+    if (fresh.position === undefined || partition.isLost) return
+    if (isRecreated || fresh.position < position) this.#replace(partition, fresh)
+    else if (partition.position === undefined) partition.begin(fresh.position, false)
+    this.#how.warned(restartText(fresh, position, { isRecreated }))
+    this.#commits.request()
+    this.#fetcher.fetch()
+  }
+
+  /** Kafka gives the offsets to other records, or once more: those of unsettled records mean nothing any more. */
+  #replace(partition: OwnedPartition, fresh: OwnedPartition): void {
+    this.#owned = this.#owned.map((each) => (each === partition ? fresh : each))
+    const text = `The group begins again with the oldest record of a partition, as a member of ${this.#name}.`
+    this.#lose([partition], new BrokerUnavailableError(text))
   }
 
   /** Repeats `begin` until all partitions have a position, or are lost. Never rejects. */
@@ -231,10 +241,17 @@ export class KafkaSubscription<P> implements OpenSource<P> {
     this.#ended.abort()
     this.#topics.end()
     this.#fetcher.end()
-    for (const partition of this.#owned) partition.lose()
-    this.#records.loseOf(() => true, this.#failure)
+    this.#lose(this.#owned, this.#failure)
     this.#commits.end()
     this.#wake.resolve()
+  }
+
+  #lose(partitions: readonly OwnedPartition[], reason: Error): void {
+    for (const partition of partitions) {
+      for (const record of partition.lose()) this.#how.warned(abandonedText(record))
+    }
+    this.#records.loseOf((partition) => partition.isLost, reason)
+    this.#commits.settleWaiters()
   }
 }
 

@@ -15,6 +15,8 @@ const WAIT_MS = 500
 /** The pause of a partition after an answer that passes by itself. */
 const RETRY_MS = 200
 const NO_EPOCH = -1
+/** Before Kafka 2.8, topics have no id: the client has zeros in its place, or the name. */
+const NO_ID = '00000000-0000-0000-0000-000000000000'
 
 const OUT_OF_RANGE = 1
 /** A leader that has moved or is not there, a topic that was deleted and created again, a broker whose disk fails. */
@@ -31,8 +33,8 @@ interface FetcherHow {
   readonly owned: () => readonly OwnedPartition[]
   /** Called when records have arrived. */
   readonly arrived: () => void
-  /** Called when Kafka has no record at the position of the partition. */
-  readonly outOfRange: (partition: OwnedPartition) => void
+  /** Called when the position of the partition means nothing: Kafka has no record there, or the topic is another one. */
+  readonly outOfRange: (partition: OwnedPartition, how: { readonly isRecreated: boolean }) => void
   readonly failed: (error: unknown) => void
 }
 
@@ -67,10 +69,14 @@ export class PartitionFetcher {
 
   /** Begins the requests for which there is room. Must be called when partitions or room have come. */
   fetch(): void {
+    if (this.#isEnded) return
     const owned = this.#how.owned()
     let waitingBytes = 0
-    for (const partition of owned) waitingBytes += partition.waitingBytes
-    if (this.#isEnded || waitingBytes >= this.#limits.maxBytes) return
+    for (const partition of owned) {
+      if (this.#isRecreated(partition)) this.#how.outOfRange(partition, { isRecreated: true })
+      waitingBytes += partition.waitingBytes
+    }
+    if (waitingBytes >= this.#limits.maxBytes) return
     const requests = new Map<number, OwnedPartition[]>()
     for (const partition of owned) {
       if (!this.#hasRoom(partition)) continue
@@ -91,6 +97,13 @@ export class PartitionFetcher {
   #hasRoom({ position, isFetching, isLost, waitingBytes, retryAt }: OwnedPartition): boolean {
     if (position === undefined || isFetching || isLost || retryAt > performance.now()) return false
     return waitingBytes < this.#limits.maxBytesPerPartition
+  }
+
+  #isRecreated(partition: OwnedPartition): boolean {
+    const id = this.#topics.idOf(partition.topic)
+    if (['', NO_ID, partition.topic].includes(id) || partition.position === undefined) return false
+    partition.topicId ??= id
+    return partition.topicId !== id
   }
 
   #retryLater(partition: OwnedPartition): void {
@@ -190,7 +203,7 @@ export class PartitionFetcher {
         `Kafka answered with the code ${errorCode} for partition ${number} of the topic '${topic}'`,
       )
     }
-    this.#how.outOfRange(partition)
+    this.#how.outOfRange(partition, { isRecreated: false })
   }
 }
 
