@@ -20,7 +20,7 @@ const SUITES = {
   rabbitmq: { projects: ['rabbitmq'], files: ['test/rabbitmq/'] },
   kafka: { projects: ['kafka'], files: ['test/kafka/'] },
   'pg-boss': { projects: ['pg-boss'], files: ['test/pg-boss/'] },
-  cloudevents: { projects: ['unit', 'webhook', 'rabbitmq', 'kafka'], files: ['cloud-events'] },
+  cloudevents: { projects: ['unit', 'webhook', 'rabbitmq', 'kafka', 'nats'], files: ['cloud-events'] },
   'idempotency-key': { projects: ['postgres', 'http'], files: ['test/contract/http/', 'test/http/'] },
   opentelemetry: { projects: ['opentelemetry'], files: ['test/opentelemetry/'] },
   redis: { projects: ['redis'], files: ['test/redis/'] },

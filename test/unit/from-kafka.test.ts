@@ -49,6 +49,12 @@ test.for([
   expect(time).toEqual(new Date(1_700_000_000_000))
 })
 
+test('an event has attributes of letters and digits; a header with another name stays one', () => {
+  const odd = { 'ce_txbox-id': 'x', ce_: 'y' }
+  const { id, headers } = fromKafka(record({ ce_specversion: '1.0', ce_id: '%41', ce_tenant: '%FF', ...odd }))
+  expect({ id, headers }).toEqual({ id: '%41', headers: { ...odd, tenant: '%FF' } })
+})
+
 test('a tombstone has the payload null', () => {
   expect(fromKafka(record({ 'txbox-id': 'm-1' }, { value: null })).payload).toBe(null)
 })

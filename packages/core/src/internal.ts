@@ -4,7 +4,7 @@
  */
 export { allowedFindings } from './database/allowed-findings.ts'
 export { attemptsOnConflict } from './time/attempts-on-conflict.ts'
-export { withCloudEvent } from './messages/cloud-event-identity.ts'
+export { cloudEventIn, identityOfCloudEvent, withCloudEvent } from './messages/cloud-event-identity.ts'
 export { canonicalJson } from './messages/canonical-json.ts'
 export { isCausedBy, withCauses } from './errors/causes.ts'
 export { isClusterConflict, isMysqlConflict, isPostgresConflict } from './errors/conflict-errors.ts'

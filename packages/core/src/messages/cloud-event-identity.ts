@@ -1,3 +1,5 @@
+import { InvalidMessageError } from '../errors/errors.ts'
+import { oneLine } from '../text/one-line.ts'
 import type { MessageIdentity } from './messages.ts'
 
 /** Attributes that are a field of the message, or say nothing beside them. The key is no member of a received message. */
@@ -6,32 +8,69 @@ const FIELDS: ReadonlySet<string> = new Set([
   ...['correlationid', 'partitionkey'],
 ])
 
+/** A name with another character is that of a header, such as `ce-nats-rollup`. */
+const ATTRIBUTE_NAME = /^[a-z\d]+$/i
+
 const RFC_3339 = /^\d{4}-\d\d-\d\dt\d\d:\d\d:\d\d(?:\.(\d+))?(?:z|[+-]\d\d:\d\d)$/i
 /** A `Date` has milliseconds. */
 const DIGITS_OF_A_DATE = 3
 
+const QUOTED = /^"((?:[^"\\]|\\.)*)"$/s
+const ENCODED_BYTES = /(?:%[\da-f]{2})+/gi
+/** Characters that the type String of CloudEvents excludes: controls, and what is no character of Unicode. */
+const EXCLUDED = /[\p{Cc}\p{Noncharacter_Code_Point}\p{Surrogate}]/u
+
+type Headers = Readonly<Record<string, string>>
+type ReadIdentity = Omit<MessageIdentity, 'id'> & { readonly id?: string }
+
+/** A CloudEvent in binary mode, in the headers of a message. */
+export interface CloudEventInHeaders {
+  /** The attributes by their names, without the prefix. */
+  readonly attributes: ReadonlyMap<string, string>
+  /** The headers that are no attributes. */
+  readonly others: readonly (readonly [name: string, value: string])[]
+}
+
+export interface CloudEventReading {
+  /** Whether the binding percent-encodes attributes, because its headers take nothing beyond ASCII. @default false */
+  readonly percentEncoded?: boolean
+}
+
 /**
- * Reads the attributes of a CloudEvent in binary mode out of the headers of a message. Id, source, type and time of the event are those
- * of the message then; its correlation id counts if the message has none. All other attributes are headers without the prefix,
- * unless the message has such a header itself.
+ * Reads the CloudEvent in binary mode in the headers of a message.
  *
  * @param prefixes the prefixes of attributes that the binding of the broker allows.
- * @returns the identity itself if the headers hold no event.
+ * @returns undefined if the headers hold no event.
+ * @throws {InvalidMessageError} when an attribute that is percent-encoded is no text of CloudEvents.
  */
-export function withCloudEvent<I extends Omit<MessageIdentity, 'id'> & { readonly id?: string }>(
-  identity: I,
+export function cloudEventIn(
+  headers: Headers,
   prefixes: readonly string[],
-): I {
-  const { headers = {} } = identity
+  { percentEncoded = false }: CloudEventReading = {},
+): CloudEventInHeaders | undefined {
   const prefix = prefixes.find((each) => Object.hasOwn(headers, `${each}specversion`))
-  if (prefix === undefined) return identity
+  if (prefix === undefined) return undefined
   const attributes = new Map<string, string>()
   const others: [string, string][] = []
-  for (const [name, value] of Object.entries(headers)) {
-    if (name.startsWith(prefix)) attributes.set(name.slice(prefix.length), value)
-    else others.push([name, value])
+  for (const [header, value] of Object.entries(headers)) {
+    const name = header.startsWith(prefix) ? header.slice(prefix.length) : ''
+    if (!ATTRIBUTE_NAME.test(name)) others.push([header, value])
+    else attributes.set(name, percentEncoded ? decoded(header, value) : value)
   }
-  const extensions = [...attributes].filter(([name]) => !FIELDS.has(name) && !Object.hasOwn(headers, name))
+  return { attributes, others }
+}
+
+/**
+ * Returns the identity of the message that has this event in its headers. Id, source, type and time of the event are those of the message
+ * then; its correlation id counts if the message has none. All other attributes are headers without the prefix, unless the message has
+ * such a header itself.
+ */
+export function identityOfCloudEvent<I extends ReadIdentity>(
+  identity: I,
+  { attributes, others }: CloudEventInHeaders,
+): I {
+  const own = new Set(others.map(([name]) => name))
+  const extensions = [...attributes].filter(([name]) => !FIELDS.has(name) && !own.has(name))
   const textOf = (name: string): string | undefined => {
     const value = attributes.get(name)
     return value === '' ? undefined : value
@@ -48,6 +87,38 @@ export function withCloudEvent<I extends Omit<MessageIdentity, 'id'> & { readonl
     ...(time !== undefined && { time }),
     headers: Object.fromEntries([...others, ...extensions]),
   }
+}
+
+/** Applies `identityOfCloudEvent` to the event in the headers. @returns the identity itself if the headers hold no event. */
+export function withCloudEvent<I extends ReadIdentity>(identity: I, prefixes: readonly string[]): I {
+  const event = cloudEventIn(identity.headers ?? {}, prefixes)
+  return event === undefined ? identity : identityOfCloudEvent(identity, event)
+}
+
+/**
+ * Decodes a value as the bindings for HTTP and NATS prescribe: quotes around it first, then the encoded bytes once. A percent sign without
+ * two hexadecimal digits stays as it is, because some producers do not encode at all.
+ */
+function decoded(header: string, value: string): string {
+  const unquoted = QUOTED.exec(value)?.[1]?.replaceAll(/\\(.)/gs, '$1') ?? value
+  let text: string
+  try {
+    text = unquoted.replaceAll(ENCODED_BYTES, (bytes) => decodeURIComponent(bytes))
+  } catch (cause) {
+    throw refusal(header, 'encodes bytes that are no UTF-8', { cause })
+  }
+  if (EXCLUDED.test(text)) {
+    throw refusal(header, 'has a character that CloudEvents exclude, such as a control character')
+  }
+  return text
+}
+
+function refusal(header: string, what: string, options?: ErrorOptions): InvalidMessageError {
+  return new InvalidMessageError(
+    `The CloudEvent cannot be read: its header '${oneLine(header, 100)}' ${what}. Make its producer percent-encode the text of the ` +
+      'attribute once, in UTF-8.',
+    options,
+  )
 }
 
 /** A time with microseconds stays text, which keeps them. */

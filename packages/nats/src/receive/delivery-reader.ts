@@ -1,6 +1,6 @@
 import { InvalidMessageError, type InboxMessage } from '@txbox/core'
 import { copyBytes, nameOf } from '@txbox/core/internal'
-import { messageOf, readHeaders, type NatsMessage, type ReadHeaders } from './from-nats.ts'
+import { messageOf, readHeaders, withEvent, type NatsMessage, type ReadHeaders } from './from-nats.ts'
 
 /** A message as a source of NATS passes it to the functions `id` and `key`. */
 export interface NatsSourceMessage extends NatsMessage {
@@ -22,18 +22,22 @@ export interface ReadDelivery<P> {
 }
 
 export function readDelivery<P>(raw: NatsSourceMessage, functions: DeliveryFunctions): ReadDelivery<P> {
-  const headers = readHeaders(raw)
-  const ownKey = headers.key === '' ? undefined : headers.key
+  let headers = readHeaders(raw)
   try {
-    const key = functions.key === undefined ? ownKey : answerOf('key', functions.key, raw)
+    headers = withEvent(headers)
+    const key = functions.key === undefined ? keyIn(headers) : answerOf('key', functions.key, raw)
     const id = functions.id === undefined ? headers.identity.id : answerOf('id', functions.id, raw)
     return { message: decoded<P>(raw, headers, id ?? ''), key, headers }
   } catch (error) {
     const { id = '', ...identity } = headers.identity
     const message = { id, ...identity, payload: copyBytes(raw.data) as P }
     const undecodable = error ?? new InvalidMessageError('The delivery cannot be decoded.')
-    return { message, undecodable, key: ownKey, headers }
+    return { message, undecodable, key: keyIn(headers), headers }
   }
+}
+
+function keyIn({ key }: ReadHeaders): string | undefined {
+  return key === '' ? undefined : key
 }
 
 /**

@@ -64,9 +64,10 @@ export class NatsDelivery<P> implements Delivery<P> {
 
   /** Created lazily, because few messages become dead letters. */
   get body(): ReceivedMessage {
-    const { identity, contentType, contentEncoding } = this.#read.headers
+    const { identity, received, contentType, contentEncoding } = this.#read.headers
     return {
       ...identity,
+      headers: received,
       id: this.#id,
       bytes: this.arrived.raw.data,
       ...(contentType === undefined ? {} : { contentType }),

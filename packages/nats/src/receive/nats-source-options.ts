@@ -42,18 +42,18 @@ export interface NatsSourceOptions extends NatsConnectionOptions {
   /** Creates the consumer if it does not exist. A consumer that exists must have these settings. @default the consumer must exist */
   declare?: NatsConsumerDeclaration | undefined
   /**
-   * Returns the id of a message, for producers that set neither `txbox-id` nor `Nats-Msg-Id`. `undefined`: the message has no id. Then the key of the message
-   * stands in, as the option `key` of the inbox (without an inbox, of the consumer) extracts it; if there is no such key, the message
-   * becomes a dead letter. An error that the function throws makes the message a dead letter.
+   * Returns the id of a message, for producers that set neither `txbox-id` nor `Nats-Msg-Id` and send no CloudEvents. `undefined`: the
+   * message has no id. Then the key of the message stands in, as the option `key` of the inbox (without an inbox, of the consumer) extracts
+   * it; if there is no such key, the message becomes a dead letter. An error that the function throws makes the message a dead letter.
    *
-   * @default the header `txbox-id`, or else `Nats-Msg-Id`
+   * @default the id of a CloudEvent in binary mode, or else the header `txbox-id`, or else `Nats-Msg-Id`
    */
   id?: ((message: NatsSourceMessage) => string | undefined) | undefined
   /**
    * Returns the ordering key of a message. `undefined`: the message has no order. An error that the function throws makes the message a
    * dead letter.
    *
-   * @default the header `txbox-key`, as `natsPublisher` writes it
+   * @default the header `txbox-key`, as `natsPublisher` writes it, or else the `partitionkey` of a CloudEvent in binary mode
    */
   key?: ((message: NatsSourceMessage) => string | undefined) | undefined
 }

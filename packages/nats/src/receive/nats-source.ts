@@ -6,7 +6,7 @@ import { OpenConsumer } from './open-consumer.ts'
 
 /**
  * Receives deliveries from a durable pull consumer of JetStream. Messages are converted as by `fromNats`, except that a message may have no
- * id; the ordering key is the header `txbox-key`, as `natsPublisher` writes it.
+ * id; the ordering key is the header `txbox-key`, as `natsPublisher` writes it, or else the `partitionkey` of a CloudEvent in binary mode.
  *
  * A delivery is held for `ack_wait`, and the consumer extends it while it works. Deliveries outlive a broken connection: the source connects
  * again, and settles them then. JetStream keeps no rejected messages, so the consumer needs `deadLetters`. It counts each delivery, also one
