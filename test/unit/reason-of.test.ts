@@ -55,7 +55,9 @@ describe('reasonOf', () => {
   test('finds what a server has said below several causes and lists of errors', () => {
     const said = new AggregateError([new Error('SASL authentication failed')], 'Received response with error')
     const login = new Error('Authentication failed.', { cause: said })
-    const closed = new Error('Connection closed', { cause: new AggregateError([login], 'Cannot connect to a broker.') })
+    const closed = new Error('Connection closed', {
+      cause: new AggregateError([login], 'Cannot connect to a broker.'),
+    })
     expect(reasonOf(new AggregateError([closed], 'Cannot publish'))).toBe(
       'Cannot publish: Connection closed: Cannot connect to a broker: Authentication failed: Received response with error: ' +
         'SASL authentication failed',

@@ -66,7 +66,12 @@ test.for(Object.entries(CARRIERS))(
       ...{ topic, id: 'msg_1', type: 'order.paid', key: 'order 7', correlationId: 'c-1', headers: HEADERS },
     })
     const received = carried(message)
-    expect(received).toMatchObject({ id: 'msg_1', type: 'order.paid', correlationId: 'c-1', payload: { n: 1 } })
+    expect(received).toMatchObject({
+      id: 'msg_1',
+      type: 'order.paid',
+      correlationId: 'c-1',
+      payload: { n: 1 },
+    })
     expect(received.headers).toEqual(HEADERS)
     const [again] = encodeMessages({ where: 'publish', topic }, [{ payload: 1, headers: received.headers }])
     expect(again?.headers).toEqual(HEADERS)

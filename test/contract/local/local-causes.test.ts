@@ -4,7 +4,7 @@ import { LocalUnderTest } from '../../support/subjects/local-under-test.ts'
 import { mainKind, useRoot, useTarget } from '../../support/engines/target.ts'
 
 const target = useTarget()
-const root = useRoot(target, mainKind(target), { max: 12 })
+const root = useRoot(target, mainKind(target), { max: 16 })
 
 /** The billing consumer publishes for the mailer. */
 function pair(): LocalUnderTest {
