@@ -3,6 +3,8 @@ import type { Waiter } from './waiter.ts'
 
 const SILENCE_MS = 5000
 const WARM_UP_MESSAGES = 20
+/** How long messages of the steady rate are waited for, once the last one was sent. Those that have not arrived count as endless. */
+const LONGEST_WAIT_MS = 10_000
 /** The silences of a round, after each of which a message is sent. */
 const FIRST_MESSAGES = 3
 
@@ -48,7 +50,9 @@ export async function measureWaiter(waiter: Waiter, load: Load, into: WaiterFigu
       await pause(Math.max(0, next - performance.now()))
       sending.push(send())
     }
-    into.steady.push(...(await Promise.all(sending)))
+    // A peer that handles less than is sent would need many minutes for the rest.
+    const late = pause(LONGEST_WAIT_MS).then(() => Infinity)
+    into.steady.push(...(await Promise.all(sending.map((arrived) => Promise.race([arrived, late])))))
   } finally {
     await running.stop()
   }
