@@ -1,6 +1,6 @@
 import { PermanentError, type DeadLettered, type Delivery, type OpenSource } from '@txbox/core'
 import type { QueueMessage } from '@txbox/core/ports'
-import { LONGEST_TIMER_MS } from '@txbox/core/internal'
+import { LeaseExpiries } from '@txbox/core/internal'
 import { longPoll, type PollIntervals } from './long-poll.ts'
 import { QueueDelivery } from './queue-delivery.ts'
 import { decodedMessage } from './received-message.ts'
@@ -26,9 +26,10 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
    */
   readonly #unsettled = new Set<QueueDelivery<Tx, P>>()
   readonly #closing = new AbortController()
-  #expiry: NodeJS.Timeout | undefined
-  /** When the timer is due. */
-  #expiresAt = Infinity
+  readonly #expiries = new LeaseExpiries<QueueDelivery<Tx, P>>(
+    () => this.#unsettled,
+    (delivery) => delivery.lose(),
+  )
   #onFreeSlot: (() => void) | undefined
   #receiving: Promise<unknown> = Promise.resolve()
 
@@ -53,7 +54,7 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
     this.#queue.wakeUpCall.release()
     await this.#receiving
     await Promise.all([...this.#unsettled].map((delivery) => delivery.giveBack()))
-    clearTimeout(this.#expiry)
+    this.#expiries.stop()
   }
 
   async #receive(limit: number, signal: AbortSignal): Promise<readonly Delivery<P>[]> {
@@ -81,22 +82,8 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
     this.#onFreeSlot?.()
   }
 
-  /** Loses the deliveries whose visibility timeout is over. One timer serves all: it fires when the earliest timeout ends. */
   expireAt(at: number): void {
-    if (at >= this.#expiresAt) return
-    this.#expiresAt = at
-    clearTimeout(this.#expiry)
-    const leftMs = Math.min(Math.max(0, at - performance.now()), LONGEST_TIMER_MS)
-    this.#expiry = setTimeout(() => this.#expire(), Math.ceil(leftMs)).unref()
-  }
-
-  #expire(): void {
-    this.#expiresAt = Infinity
-    const now = performance.now()
-    for (const delivery of this.#unsettled) {
-      if (delivery.expiresAt <= now) delivery.lose()
-      else this.expireAt(delivery.expiresAt)
-    }
+    this.#expiries.expireAt(at)
   }
 
   #buried(stored: QueueMessage, reason: string): void {

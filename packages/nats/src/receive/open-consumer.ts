@@ -1,5 +1,5 @@
 import { BrokerUnavailableError, type Delivery, type OpenSource, type Source } from '@txbox/core'
-import { LONGEST_TIMER_MS, SharedConnection, pause, unlessAborted, within } from '@txbox/core/internal'
+import { LeaseExpiries, SharedConnection, pause, unlessAborted, within } from '@txbox/core/internal'
 import type { Msg } from '@nats-io/transport-node'
 import { hasNoResponders, violationIn } from '../connection/client-errors.ts'
 import { deliveryInfoOf } from './acknowledged-subject.ts'
@@ -31,8 +31,10 @@ export class OpenConsumer<P> implements OpenSource<P>, DeliveryOwner<P> {
   /** The deliveries that the consumer has. */
   readonly #unsettled = new Set<NatsDelivery<P>>()
   readonly #settlements = new Set<Promise<void>>()
-  #expiry: NodeJS.Timeout | undefined
-  #expiresAt = Infinity
+  readonly #expiries = new LeaseExpiries<NatsDelivery<P>>(
+    () => [...this.#unsettled, ...this.#buffer],
+    (delivery) => this.#expired(delivery),
+  )
   #wake = Promise.withResolvers<void>()
   /** The connection on which messages were asked for. */
   #asked: ConsumerConnection | undefined
@@ -131,7 +133,7 @@ export class OpenConsumer<P> implements OpenSource<P>, DeliveryOwner<P> {
 
   #take(limit: number): readonly NatsDelivery<P>[] {
     // After this process stood still, the timer may be late.
-    if (performance.now() >= this.#expiresAt) this.#expire()
+    this.#expiries.catchUp()
     const deliveries = this.#buffer.splice(0, Math.min(limit, this.#how.prefetch - this.#unsettled.size))
     for (const delivery of deliveries) this.#unsettled.add(delivery)
     return deliveries
@@ -159,7 +161,7 @@ export class OpenConsumer<P> implements OpenSource<P>, DeliveryOwner<P> {
       return
     }
     this.#buffer.push(delivery)
-    this.#expireAt(delivery.expiresAt)
+    this.#expiries.expireAt(delivery.expiresAt)
     this.#wake.resolve()
   }
 
@@ -204,7 +206,7 @@ export class OpenConsumer<P> implements OpenSource<P>, DeliveryOwner<P> {
     const held = [...this.#unsettled]
     const givingBack = within(this.#giveBackAll(held), CLOSE_TIMEOUT_MS, () => undefined, { ref: false })
     await unlessAborted(givingBack, signal).catch(() => undefined)
-    clearTimeout(this.#expiry)
+    this.#expiries.stop()
     for (const delivery of [...held, ...this.#buffer.splice(0)]) {
       delivery.lose('The source is closed: the message was given back.')
     }
@@ -222,27 +224,11 @@ export class OpenConsumer<P> implements OpenSource<P>, DeliveryOwner<P> {
     await delivery.retry({ delayMs: 0 })
   }
 
-  #expireAt(at: number): void {
-    if (at >= this.#expiresAt) return
-    this.#expiresAt = at
-    clearTimeout(this.#expiry)
-    const waitMs = Math.min(LONGEST_TIMER_MS, Math.max(1, at - performance.now()))
-    this.#expiry = setTimeout(() => this.#expire(), waitMs)
-  }
-
-  #expire(): void {
-    this.#expiresAt = Infinity
-    const now = performance.now()
-    let next = Infinity
-    for (const delivery of [...this.#unsettled, ...this.#buffer]) {
-      if (delivery.expiresAt > now) next = Math.min(next, delivery.expiresAt)
-      else {
-        const place = this.#buffer.indexOf(delivery)
-        if (place < 0) delivery.lose(LEASE_OVER)
-        else this.#buffer.splice(place, 1).forEach((each) => this.#loseUnseen(each))
-      }
-    }
-    if (next < Infinity) this.#expireAt(next)
+  /** The lease of a delivery has ended. JetStream has counted it, also if `receive` has not returned it. */
+  #expired(delivery: NatsDelivery<P>): void {
+    const place = this.#buffer.indexOf(delivery)
+    if (place < 0) delivery.lose(LEASE_OVER)
+    else this.#buffer.splice(place, 1).forEach((unseen) => this.#loseUnseen(unseen))
   }
 
   /** `receive` has not returned the delivery, which JetStream has counted. */

@@ -1,5 +1,5 @@
 import { RetryLaterError, isTxboxError, type Delivery, type OpenSource } from '@txbox/core'
-import { LONGEST_TIMER_MS, explanationOf, oneLine, pause, unlessAborted, within } from '@txbox/core/internal'
+import { LeaseExpiries, explanationOf, oneLine, pause, unlessAborted, within } from '@txbox/core/internal'
 import { RedisRefusal } from '../connection/redis-refusal.ts'
 import { WIRE_FIELDS } from '../publish/outgoing-entry.ts'
 import { GatheredIds } from './gathered-ids.ts'
@@ -45,8 +45,10 @@ export class OpenStream<P> implements OpenSource<P>, DeliveryOwner<P> {
   #freed = Promise.withResolvers<void>()
   #lookAt = -Infinity
   #cursor = '0-0'
-  #expiry: NodeJS.Timeout | undefined
-  #expiresAt = Infinity
+  readonly #expiries = new LeaseExpiries<StreamDelivery<P>>(
+    () => this.#held.values(),
+    (delivery) => delivery.lose(),
+  )
   #isClosed = false
 
   constructor(group: StreamGroup, how: OpenHow) {
@@ -90,7 +92,7 @@ export class OpenStream<P> implements OpenSource<P>, DeliveryOwner<P> {
     const leaving = within(this.#leave(), CLOSE_TIMEOUT_MS, () => undefined, { ref: false })
     // Without a connection, others receive the messages after the lease.
     await unlessAborted(leaving, signal).catch(() => undefined)
-    clearTimeout(this.#expiry)
+    this.#expiries.stop()
     for (const delivery of this.#held.values()) delivery.lose('the consumer disconnects')
     await this.#group.close()
   }
@@ -146,22 +148,8 @@ export class OpenStream<P> implements OpenSource<P>, DeliveryOwner<P> {
     this.#freed.resolve()
   }
 
-  /** Loses the deliveries whose lease is over. One timer serves all: it fires when the earliest lease ends. */
   expireAt(at: number): void {
-    if (at >= this.#expiresAt || this.#isClosed) return
-    this.#expiresAt = at
-    clearTimeout(this.#expiry)
-    const leftMs = Math.min(Math.max(0, at - performance.now()), LONGEST_TIMER_MS)
-    this.#expiry = setTimeout(() => this.#expire(), Math.ceil(leftMs)).unref()
-  }
-
-  #expire(): void {
-    this.#expiresAt = Infinity
-    const now = performance.now()
-    for (const delivery of this.#held.values()) {
-      if (delivery.expiresAt <= now) delivery.lose()
-      else this.expireAt(delivery.expiresAt)
-    }
+    this.#expiries.expireAt(at)
   }
 
   /** Receives once: what is due or was left by others, or else what is new. Waits until there is room. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { BrokerUnavailableError, type Delivery, type OpenSource } from '@txbox/core'
-import { LONGEST_TIMER_MS, unlessAborted, within } from '@txbox/core/internal'
+import { LeaseExpiries, unlessAborted, within } from '@txbox/core/internal'
 import type { DeadLetterQueue } from './dead-letter-queue.ts'
 import type { MessageReader } from './message-reader.ts'
 import type { ReceivedQueue } from './received-queue.ts'
@@ -44,9 +44,10 @@ export class OpenSqsQueue<P> implements OpenSource<P>, DeliveryOwner<P> {
   /** Ends the request that waits for messages. */
   readonly #hangUp = new AbortController()
   #closed: Promise<void> | undefined
-  #expiry: NodeJS.Timeout | undefined
-  /** When the timer is due. */
-  #expiresAt = Infinity
+  readonly #expiries = new LeaseExpiries<SqsDelivery<P>>(
+    () => this.#unsettled,
+    (delivery) => delivery.lose(),
+  )
   #onFreeSlot: (() => void) | undefined
 
   constructor(queue: ReceivedQueue, how: OpenHow) {
@@ -101,22 +102,8 @@ export class OpenSqsQueue<P> implements OpenSource<P>, DeliveryOwner<P> {
     this.#isLosing = false
   }
 
-  /** Loses the deliveries whose visibility timeout is over. One timer serves all: it fires when the earliest timeout ends. */
   expireAt(at: number): void {
-    if (at >= this.#expiresAt) return
-    this.#expiresAt = at
-    clearTimeout(this.#expiry)
-    const leftMs = Math.min(Math.max(0, at - performance.now()), LONGEST_TIMER_MS)
-    this.#expiry = setTimeout(() => this.#expire(), Math.ceil(leftMs)).unref()
-  }
-
-  #expire(): void {
-    this.#expiresAt = Infinity
-    const now = performance.now()
-    for (const delivery of this.#unsettled) {
-      if (delivery.expiresAt <= now) delivery.lose()
-      else this.expireAt(delivery.expiresAt)
-    }
+    this.#expiries.expireAt(at)
   }
 
   #startPoll(limit: number): Promise<void> {
@@ -184,7 +171,7 @@ export class OpenSqsQueue<P> implements OpenSource<P>, DeliveryOwner<P> {
     const returning = Promise.all([...this.#unsettled].map(returned)).then(() => this.queue.idle())
     await unlessAborted(returning, signal).catch(() => undefined)
     for (const delivery of this.#unsettled) delivery.lose()
-    clearTimeout(this.#expiry)
+    this.#expiries.stop()
     this.#how.closed()
   }
 
