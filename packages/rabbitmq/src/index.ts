@@ -6,7 +6,8 @@ export type {
   RabbitmqQueueDeclaration,
 } from './receive/queue-declaration.ts'
 export { rabbitmqSource, type RabbitmqSourceOptions } from './receive/rabbitmq-source.ts'
-export { rabbitmqPublisher, type RabbitmqPublisherOptions } from './publish/rabbitmq-publisher.ts'
+export { rabbitmqPublisher } from './publish/rabbitmq-publisher.ts'
+export type { RabbitmqPublisherOptions } from './publish/rabbitmq-options.ts'
 export type { RabbitmqTlsOptions } from './connection/tls-settings.ts'
 export {
   BrokerUnavailableError,

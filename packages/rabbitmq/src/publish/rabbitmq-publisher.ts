@@ -1,77 +1,23 @@
 import {
   BrokerUnavailableError,
-  InvalidOptionError,
   type OutboxMessage,
   type PublishOptions,
   type PublishResult,
   type Publisher,
 } from '@txbox/core'
-import { OptionChecker, OrderedBatch, SharedConnection, tlsOption, unlessAborted } from '@txbox/core/internal'
-import { brokerAddress, type BrokerAddress } from '../connection/broker-address.ts'
+import { OrderedBatch, SharedConnection, unlessAborted } from '@txbox/core/internal'
 import { BrokerConnection, type ConnectionSettings } from './broker-connection.ts'
 import { PublishCall, type CallSettings } from './publish-call.ts'
 import { mayBlameOneMessage, publishOneByOne } from './publish-one-by-one.ts'
+import { rabbitmqPublisherOptions, type RabbitmqPublisherOptions } from './rabbitmq-options.ts'
 import { RoutedKeys } from './routed-keys.ts'
 import { StuckKeys } from './stuck-keys.ts'
-import type { RabbitmqTlsOptions } from '../connection/tls-settings.ts'
-
-/** An hour. */
-const LONGEST_TIMEOUT_MS = 3_600_000
-
-/** RabbitMQ's own upper bound of max_message_size: 512 MiB. */
-const LARGEST_MESSAGE_BYTES = 536_870_912
 
 /** A channel that has not answered for this long is blocked, if the broker answers on another channel. */
 const BLOCKED_AFTER_MS = 1000
 
 /** The maximum number of messages of a call that are sent at the same time on channels of their own. */
 const MOST_ALONE = 64
-
-export interface RabbitmqPublisherOptions {
-  /**
-   * `amqp://user:password@host:5672/vhost`, or `amqps://…` for TLS. Settings of the amqplib client belong in the
-   * query, such as `?heartbeat=10` (seconds). Without a heartbeat there, it is 20 s.
-   */
-  url: string
-  /** Certificates, if the broker's is from a private authority, or if the broker asks for one. For `amqps://` only. */
-  tls?: RabbitmqTlsOptions | undefined
-  /**
-   * The exchange that messages are published to; a message's topic is its routing key. `''` is the default exchange, for
-   * which the topic is the name of a queue. At most 255 bytes.
-   *
-   * @default 'txbox'
-   */
-  exchange?: string | undefined
-  /** The type of the exchange. Has no effect if the exchange is not asserted. @default 'topic' */
-  exchangeType?: 'topic' | 'direct' | 'fanout' | 'headers' | undefined
-  /**
-   * Creates the exchange as durable if it does not exist when a connection is opened; an exchange of another type is an
-   * error. `false` uses the exchange as it is, and needs no permission to configure.
-   *
-   * @default true
-   */
-  assertExchange?: boolean | undefined
-  /**
-   * How long to wait for the broker while no message can be sent and none is confirmed, in milliseconds. 10 ms to an
-   * hour.
-   *
-   * @default 30_000
-   */
-  confirmTimeoutMs?: number | undefined
-  /**
-   * How long connecting may take, including the handshake and the exchange, in ms. 10 ms to an hour.
-   *
-   * @default 10_000
-   */
-  connectTimeoutMs?: number | undefined
-  /**
-   * The maximum payload, 1 byte to 512 MiB: a message with a larger payload is rejected permanently before it is sent. Keep
-   * this at or below the broker's `max_message_size`.
-   *
-   * @default 16 MiB, the default of RabbitMQ 4
-   */
-  maxMessageBytes?: number | undefined
-}
 
 /**
  * Publishes to a RabbitMQ exchange, with publisher confirms: a message is accepted when the broker has taken
@@ -103,62 +49,14 @@ export interface RabbitmqPublisherOptions {
  * @throws {InvalidOptionError} for a wrong option.
  */
 export function rabbitmqPublisher(options: RabbitmqPublisherOptions): Publisher {
-  const check = new OptionChecker('rabbitmqPublisher', options).known(
-    'url',
-    'tls',
-    'exchange',
-    'exchangeType',
-    'assertExchange',
-    'confirmTimeoutMs',
-    'connectTimeoutMs',
-    'maxMessageBytes',
-  )
-  const address = brokerAddress(check)
-  const exchange = exchangeOf(check, options)
-  const exchangeType = check.oneOf('exchangeType', ['topic', 'direct', 'fanout', 'headers'], 'topic')
-  const asserted = check.flag('assertExchange', true) && exchange !== ''
-  const timeout = { min: 10, max: LONGEST_TIMEOUT_MS }
-  return new RabbitmqPublisher(
-    address,
-    sharedConnection({
-      address,
-      tls: tlsOption(check, options.tls),
-      exchange,
-      assertedType: asserted ? exchangeType : undefined,
-      connectTimeoutMs: check.milliseconds('connectTimeoutMs', { ...timeout, default: 10_000 }),
-    }),
-    {
-      exchange,
-      stuckKeys: new StuckKeys(),
-      routedKeys: new RoutedKeys(),
-      confirmTimeoutMs: check.milliseconds('confirmTimeoutMs', { ...timeout, default: 30_000 }),
-      maxMessageBytes: check.integer('maxMessageBytes', {
-        min: 1,
-        max: LARGEST_MESSAGE_BYTES,
-        default: 16_777_216,
-      }),
-    },
-  )
-}
-
-function sharedConnection(settings: ConnectionSettings): SharedConnection<BrokerConnection> {
-  const closedError = (): BrokerUnavailableError =>
-    new BrokerUnavailableError(
-      `The publisher for RabbitMQ at ${settings.address.name} is closed. It is unknown whether messages in flight were published. ` +
-        'Create a new publisher.',
-    )
-  return new SharedConnection((lifetime) => BrokerConnection.open(settings, lifetime), closedError)
-}
-
-function exchangeOf(check: OptionChecker, options: RabbitmqPublisherOptions): string {
-  if (options.exchange === '') return ''
-  const exchange = check.text('exchange', { max: 255, default: 'txbox' })
-  if (Buffer.byteLength(exchange) > 255) {
-    throw new InvalidOptionError(
-      `${check.where}: the option 'exchange' must have at most 255 bytes in UTF-8.`,
-    )
-  }
-  return exchange
+  const { connection, confirmTimeoutMs, maxMessageBytes } = rabbitmqPublisherOptions(options)
+  return new RabbitmqPublisher(connection, {
+    exchange: connection.exchange,
+    stuckKeys: new StuckKeys(),
+    routedKeys: new RoutedKeys(),
+    confirmTimeoutMs,
+    maxMessageBytes,
+  })
 }
 
 class RabbitmqPublisher implements Publisher {
@@ -166,19 +64,22 @@ class RabbitmqPublisher implements Publisher {
   readonly cloudEvents = { prefix: 'cloudEvents:', contentTypeAsAttribute: false, percentEncode: false }
   readonly system = 'rabbitmq'
   readonly server: Publisher['server']
-  readonly #address: BrokerAddress
+  readonly #name: string
   readonly #connection: SharedConnection<BrokerConnection>
   readonly #settings: CallSettings
 
-  constructor(
-    address: BrokerAddress,
-    connection: SharedConnection<BrokerConnection>,
-    settings: CallSettings,
-  ) {
-    this.#address = address
-    this.server = address.server
-    this.#connection = connection
+  constructor(connection: ConnectionSettings, settings: CallSettings) {
+    const { name, server } = connection.address
+    this.server = server
+    this.#name = name
     this.#settings = settings
+    this.#connection = new SharedConnection(
+      (lifetime) => BrokerConnection.open(connection, lifetime),
+      () =>
+        new BrokerUnavailableError(
+          `The publisher for RabbitMQ at ${name} is closed. It is unknown whether messages in flight were published. Create a new publisher.`,
+        ),
+    )
   }
 
   async publish(
@@ -282,7 +183,7 @@ class RabbitmqPublisher implements Publisher {
         ? 'Check its log and its queues, or raise confirmTimeoutMs.'
         : `It has blocked publishers: ${connection.blocked}. Give it more memory or disk.`
     return new BrokerUnavailableError(
-      `RabbitMQ at ${this.#address.name} left ${batch.unknown} of ${batch.messages.length} messages unconfirmed for ` +
+      `RabbitMQ at ${this.#name} left ${batch.unknown} of ${batch.messages.length} messages unconfirmed for ` +
         `${this.#settings.confirmTimeoutMs} ms. ${why}`,
     )
   }
@@ -293,7 +194,7 @@ class RabbitmqPublisher implements Publisher {
       error instanceof BrokerUnavailableError
         ? error
         : new BrokerUnavailableError(
-            `The connection to RabbitMQ at ${this.#address.name} was dropped, because another call on it was aborted.`,
+            `The connection to RabbitMQ at ${this.#name} was dropped, because another call on it was aborted.`,
             { cause: error },
           ),
     )
