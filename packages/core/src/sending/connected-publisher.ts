@@ -6,8 +6,10 @@ import { OrderedBatch } from './ordered-batch.ts'
 import { SharedConnection, type Connection } from './shared-connection.ts'
 
 /** The parts in which the publishers of brokers with a connection differ. */
-export interface ConnectedPublisherParts<C extends Connection>
-  extends Pick<Publisher, 'system' | 'server' | 'cloudEvents'> {
+export interface ConnectedPublisherParts<C extends Connection> extends Pick<
+  Publisher,
+  'system' | 'server' | 'cloudEvents'
+> {
   /** The broker in error messages, without user or password, such as `Kafka at broker:9092`. */
   readonly name: string
   /** Opens a connection. Aborting `lifetime` must end the attempt, and later the connection, at once. */

@@ -1,18 +1,11 @@
-import {
-  BrokerUnavailableError,
-  type OutboxMessage,
-  type PublishOptions,
-  type PublishResult,
-  type Publisher,
-} from '@txbox/core'
-import { OrderedBatch, SharedConnection, unlessAborted } from '@txbox/core/internal'
+import type { Publisher } from '@txbox/core'
+import { connectedPublisher } from '@txbox/core/internal'
 import { addressOf } from '../connection/client-settings.ts'
-import type { ConnectionSettings } from '../connection/connection-settings.ts'
 import { KafkaConnection } from '../connection/kafka-connection.ts'
 import { kafkaOptions, type KafkaPublisherOptions } from './kafka-options.ts'
 import { KnownTopics } from './known-topics.ts'
 import { Partitions } from './partitions.ts'
-import { PublishCall, type CallSettings } from './publish-call.ts'
+import { PublishCall } from './publish-call.ts'
 
 /**
  * Publishes to topics of Kafka. A message is accepted when the leader of its partition and all replicas in sync have stored the
@@ -39,53 +32,16 @@ import { PublishCall, type CallSettings } from './publish-call.ts'
  * @throws {InvalidOptionError} for a wrong option.
  */
 export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
-  const { connection, ...settings } = kafkaOptions(options)
-  return new KafkaPublisher(connection, {
-    ...settings,
-    topics: new KnownTopics(),
-    partitions: new Partitions(),
+  const { connection: settings, ...rest } = kafkaOptions(options)
+  const call = { ...rest, topics: new KnownTopics(), partitions: new Partitions() }
+  let turn = 0
+  return connectedPublisher({
+    system: 'kafka',
+    cloudEvents: { prefix: 'ce_', contentTypeAsAttribute: false, percentEncode: false },
+    name: `Kafka at ${addressOf(settings)}`,
+    open: (lifetime) => KafkaConnection.open(settings, lifetime, turn++),
+    send: (connection, batch, { signal, answered }) =>
+      new PublishCall(connection, batch, call, answered).run(signal),
+    check: (connection) => connection.check(),
   })
-}
-
-class KafkaPublisher implements Publisher {
-  readonly ordering = 'per-key'
-  readonly system = 'kafka'
-  readonly cloudEvents = { prefix: 'ce_', contentTypeAsAttribute: false, percentEncode: false }
-  readonly #connection: SharedConnection<KafkaConnection>
-  readonly #settings: CallSettings
-
-  constructor(connection: ConnectionSettings, settings: CallSettings) {
-    this.#settings = settings
-    let turn = 0
-    this.#connection = new SharedConnection(
-      (lifetime) => KafkaConnection.open(connection, lifetime, turn++),
-      () =>
-        new BrokerUnavailableError(
-          `The publisher for Kafka at ${addressOf(connection)} is closed. It is unknown whether messages in flight were published. ` +
-            'Create a new publisher.',
-        ),
-    )
-  }
-
-  async publish(
-    messages: readonly OutboxMessage[],
-    { signal, answered }: PublishOptions,
-  ): Promise<readonly PublishResult[]> {
-    signal.throwIfAborted()
-    if (messages.length === 0) return []
-    const batch = new OrderedBatch(messages)
-    const connection = await this.#connection.get(signal)
-    await new PublishCall(connection, batch, this.#settings, answered).run(signal)
-    return batch.results as PublishResult[]
-  }
-
-  async check({ signal }: { signal: AbortSignal }): Promise<void> {
-    signal.throwIfAborted()
-    const connection = await this.#connection.get(signal)
-    await unlessAborted(connection.check(), signal)
-  }
-
-  close(): Promise<void> {
-    return this.#connection.close()
-  }
 }

@@ -1,11 +1,5 @@
-import {
-  PermanentError,
-  RetryLaterError,
-  type OutboxMessage,
-  type PublishOptions,
-  type PublishResult,
-} from '@txbox/core'
-import { oneLine, reasonOf, type OrderedBatch } from '@txbox/core/internal'
+import type { OutboxMessage, PublishOptions, PublishResult } from '@txbox/core'
+import { destinationOf, outgoingOrRejected, type OrderedBatch } from '@txbox/core/internal'
 import { isPassing, type Refusal } from '../connection/client-errors.ts'
 import type { KafkaConnection } from '../connection/kafka-connection.ts'
 import { Patience } from '../connection/patience.ts'
@@ -111,24 +105,9 @@ export class PublishCall {
 
   #recordOrRejection(message: OutboxMessage): OutgoingRecord | PublishResult {
     const { topicOf, maxMessageBytes } = this.#settings
-    let topic: unknown
-    try {
-      topic = topicOf(message)
-      if (typeof topic !== 'string') throw new TypeError(`it returned a value of the type ${typeof topic}`)
-    } catch (error) {
-      const text = `Message ${oneLine(message.id)} has no topic, because the option 'topic' failed: ${reasonOf(error, 300)}`
-      return {
-        status: 'rejected',
-        retryable: true,
-        error: new RetryLaterError({ message: text, cause: error }),
-      }
-    }
-    try {
-      return outgoingRecord(message, topic, maxMessageBytes)
-    } catch (error) {
-      if (!(error instanceof PermanentError)) throw error
-      return { status: 'rejected', retryable: false, error }
-    }
+    return outgoingOrRejected(() =>
+      outgoingRecord(message, destinationOf(message, 'topic', topicOf), maxMessageBytes),
+    )
   }
 
   async #run(topic: string, due: number[]): Promise<void> {

@@ -1,16 +1,6 @@
-import {
-  BrokerUnavailableError,
-  type OutboxMessage,
-  type PublishOptions,
-  type PublishResult,
-  type Publisher,
-} from '@txbox/core'
-import { OrderedBatch, RememberedNames, SharedConnection, unlessAborted } from '@txbox/core/internal'
-import {
-  natsPublisherOptions,
-  type NatsPublisherOptions,
-  type PublisherSettings,
-} from './nats-publisher-options.ts'
+import type { Publisher } from '@txbox/core'
+import { RememberedNames, connectedPublisher } from '@txbox/core/internal'
+import { natsPublisherOptions, type NatsPublisherOptions } from './nats-publisher-options.ts'
 import { PublishCall } from './publish-call.ts'
 import { PublishConnection } from './publish-connection.ts'
 
@@ -39,49 +29,15 @@ import { PublishConnection } from './publish-connection.ts'
  * @throws {InvalidOptionError} for a wrong option.
  */
 export function natsPublisher(options: NatsPublisherOptions): Publisher {
-  return new NatsPublisher(natsPublisherOptions(options))
-}
-
-class NatsPublisher implements Publisher {
-  readonly ordering = 'per-key'
-  readonly system = 'nats'
-  readonly cloudEvents = { prefix: 'ce-', contentTypeAsAttribute: true, percentEncode: true }
-  readonly #connection: SharedConnection<PublishConnection>
-  readonly #settings: PublisherSettings
-  readonly #seen = new RememberedNames()
-
-  constructor(settings: PublisherSettings) {
-    this.#settings = settings
-    this.#connection = new SharedConnection(
-      (lifetime) => PublishConnection.open(settings, lifetime),
-      () =>
-        new BrokerUnavailableError(
-          `The publisher for NATS at ${settings.connection.servers.name} is closed. It is unknown whether messages in flight were ` +
-            'published. Create a new publisher.',
-        ),
-    )
-  }
-
-  async publish(
-    messages: readonly OutboxMessage[],
-    { signal, answered }: PublishOptions,
-  ): Promise<readonly PublishResult[]> {
-    signal.throwIfAborted()
-    if (messages.length === 0) return []
-    const batch = new OrderedBatch(messages)
-    const connection = await this.#connection.get(signal)
-    const how = { settings: this.#settings, seen: this.#seen, answered }
-    await new PublishCall(connection, batch, how).run(signal)
-    return batch.results as PublishResult[]
-  }
-
-  async check({ signal }: { signal: AbortSignal }): Promise<void> {
-    signal.throwIfAborted()
-    const connection = await this.#connection.get(signal)
-    await unlessAborted(connection.check(), signal)
-  }
-
-  close(): Promise<void> {
-    return this.#connection.close()
-  }
+  const settings = natsPublisherOptions(options)
+  const seen = new RememberedNames()
+  return connectedPublisher({
+    system: 'nats',
+    cloudEvents: { prefix: 'ce-', contentTypeAsAttribute: true, percentEncode: true },
+    name: `NATS at ${settings.connection.servers.name}`,
+    open: (lifetime) => PublishConnection.open(settings, lifetime),
+    send: (connection, batch, { signal, answered }) =>
+      new PublishCall(connection, batch, { settings, seen, answered }).run(signal),
+    check: (connection) => connection.check(),
+  })
 }

@@ -1,11 +1,10 @@
+import type { OutboxMessage, PublishOptions, PublishResult } from '@txbox/core'
 import {
-  PermanentError,
-  RetryLaterError,
-  type OutboxMessage,
-  type PublishOptions,
-  type PublishResult,
-} from '@txbox/core'
-import { oneLine, reasonOf, type OrderedBatch, type RememberedNames } from '@txbox/core/internal'
+  destinationOf,
+  outgoingOrRejected,
+  type OrderedBatch,
+  type RememberedNames,
+} from '@txbox/core/internal'
 import type { Confirmation } from './confirmations.ts'
 import type { PublisherSettings } from './nats-publisher-options.ts'
 import { outgoingMessage, type OutgoingMessage } from './outgoing-message.ts'
@@ -84,23 +83,11 @@ export class PublishCall {
   }
 
   #outgoingOrRejection(message: OutboxMessage): OutgoingMessage | PublishResult {
-    let subject: unknown
-    try {
-      subject = this.#settings.subjectOf(message)
-      if (typeof subject !== 'string') {
-        throw new TypeError(`it returned a value of the type ${typeof subject}`)
-      }
-    } catch (cause) {
-      const text = `Message ${oneLine(message.id)} has no subject, because the option 'subject' failed: ${reasonOf(cause, 300)}`
-      return { status: 'rejected', retryable: true, error: new RetryLaterError({ message: text, cause }) }
-    }
-    try {
-      const { maxMessageBytes } = this.#connection
-      return outgoingMessage(message, subject, { maxMessageBytes, stream: this.#settings.stream })
-    } catch (error) {
-      if (!(error instanceof PermanentError)) throw error
-      return { status: 'rejected', retryable: false, error }
-    }
+    const { subjectOf, stream } = this.#settings
+    const { maxMessageBytes } = this.#connection
+    return outgoingOrRejected(() =>
+      outgoingMessage(message, destinationOf(message, 'subject', subjectOf), { maxMessageBytes, stream }),
+    )
   }
 
   async #send(place: number, outgoing: OutgoingMessage): Promise<void> {

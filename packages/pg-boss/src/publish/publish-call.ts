@@ -1,6 +1,5 @@
 import {
   BrokerUnavailableError,
-  PermanentError,
   RetryLaterError,
   type OutboxMessage,
   type PublishOptions,
@@ -9,7 +8,9 @@ import {
 import {
   type OrderedBatch,
   type RememberedNames,
+  destinationOf,
   oneLine,
+  outgoingOrRejected,
   reasonOf,
   unlessAborted,
   within,
@@ -176,26 +177,21 @@ export class PublishCall {
   }
 
   #jobOrRejection(message: OutboxMessage): OutgoingJob | PublishResult {
-    const { queueOf, jobOf, data, maxMessageBytes } = this.#settings
-    let queue: unknown
-    let options: unknown
+    const { queueOf, data, maxMessageBytes } = this.#settings
+    return outgoingOrRejected(() => {
+      const queue = destinationOf(message, 'queue', queueOf)
+      return outgoingJob(message, { queue, data, options: this.#jobOptions(message), maxMessageBytes })
+    })
+  }
+
+  #jobOptions(message: OutboxMessage): object {
     try {
-      queue = queueOf(message)
-      if (typeof queue !== 'string')
-        throw new TypeError(`'queue' returned a value of the type ${typeof queue}`)
-      options = jobOf?.(message) ?? {}
-      if (typeof options !== 'object')
-        throw new TypeError(`'job' returned a value of the type ${typeof options}`)
+      const options: unknown = this.#settings.jobOf?.(message) ?? {}
+      if (typeof options === 'object') return options!
+      throw new TypeError(`it returned a value of the type ${typeof options}`)
     } catch (error) {
-      const text = `Message ${oneLine(message.id)} has no job, because an option of pgBossPublisher failed: ${reasonOf(error, 300)}`
-      const failed = new RetryLaterError({ message: text, cause: error })
-      return { status: 'rejected', retryable: true, error: failed }
-    }
-    try {
-      return outgoingJob(message, { queue, data, options: options as object, maxMessageBytes })
-    } catch (error) {
-      if (!(error instanceof PermanentError)) throw error
-      return { status: 'rejected', retryable: false, error }
+      const text = `Message ${oneLine(message.id)} has no job, because the option 'job' failed: ${reasonOf(error, 300)}`
+      throw new RetryLaterError({ message: text, cause: error })
     }
   }
 

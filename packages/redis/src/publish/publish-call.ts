@@ -1,11 +1,10 @@
+import type { OutboxMessage, PublishOptions, PublishResult } from '@txbox/core'
 import {
-  PermanentError,
-  RetryLaterError,
-  type OutboxMessage,
-  type PublishOptions,
-  type PublishResult,
-} from '@txbox/core'
-import { oneLine, reasonOf, type OrderedBatch, type RememberedNames } from '@txbox/core/internal'
+  destinationOf,
+  outgoingOrRejected,
+  type OrderedBatch,
+  type RememberedNames,
+} from '@txbox/core/internal'
 import type { CommandArgument } from '../connection/command-port.ts'
 import type { RedisConnection } from '../connection/redis-connection.ts'
 import { RedisRefusal } from '../connection/redis-refusal.ts'
@@ -107,26 +106,12 @@ export class PublishCall {
   #outgoing(place: number): Outgoing | PublishResult {
     const message = this.#batch.messages[place]!
     const { streamOf, maxLength, maxMessageBytes } = this.#settings
-    let stream: unknown
-    try {
-      stream = streamOf(message)
-      if (typeof stream !== 'string') throw new TypeError(`it returned a value of the type ${typeof stream}`)
-    } catch (error) {
-      const text = `Message ${oneLine(message.id)} has no stream, because the option 'stream' failed: ${reasonOf(error, 300)}`
-      return {
-        status: 'rejected',
-        retryable: true,
-        error: new RetryLaterError({ message: text, cause: error }),
-      }
-    }
-    try {
+    return outgoingOrRejected(() => {
+      const stream = destinationOf(message, 'stream', streamOf)
       const entry = outgoingEntry(message, stream, maxMessageBytes)
       const trim = maxLength === undefined ? [] : ['MAXLEN', '~', String(maxLength)]
       return { place, stream, command: ['XADD', stream, ...trim, '*', ...entry] }
-    } catch (error) {
-      if (!(error instanceof PermanentError)) throw error
-      return { status: 'rejected', retryable: false, error }
-    }
+    })
   }
 
   async #sendChunk(chunk: readonly Outgoing[]): Promise<void> {

@@ -1,15 +1,8 @@
-import {
-  BrokerUnavailableError,
-  type OutboxMessage,
-  type PublishOptions,
-  type PublishResult,
-  type Publisher,
-} from '@txbox/core'
-import { OrderedBatch, SharedConnection, unlessAborted } from '@txbox/core/internal'
+import type { Publisher } from '@txbox/core'
+import { connectedPublisher, unlessAborted } from '@txbox/core/internal'
 import { checkRedis, connectRedis } from '../connection/connect-redis.ts'
-import type { RedisConnection } from '../connection/redis-connection.ts'
 import { PublishCall } from './publish-call.ts'
-import { redisPublisherOptions, type PublisherSettings, type RedisPublisherOptions } from './redis-options.ts'
+import { redisPublisherOptions, type RedisPublisherOptions } from './redis-options.ts'
 
 /**
  * Publishes to streams of Redis, or of Valkey. A message is accepted when Redis has answered with the id of its entry. Whether the entry
@@ -33,48 +26,13 @@ import { redisPublisherOptions, type PublisherSettings, type RedisPublisherOptio
  * @throws {InvalidOptionError} for a wrong option.
  */
 export function redisPublisher(options: RedisPublisherOptions): Publisher {
-  return new RedisPublisher(redisPublisherOptions(options))
-}
-
-class RedisPublisher implements Publisher {
-  readonly ordering = 'per-key'
-  readonly system = 'redis'
-  readonly #connection: SharedConnection<RedisConnection>
-  readonly #settings: PublisherSettings
-
-  constructor(settings: PublisherSettings) {
-    this.#settings = settings
-    this.#connection = new SharedConnection(
-      (lifetime) => connectRedis(settings.connection, lifetime, 'Publishing to'),
-      () =>
-        new BrokerUnavailableError(
-          `The publisher for ${settings.connection.name} is closed. It is unknown whether messages in flight were published. Create a new ` +
-            'publisher.',
-        ),
-    )
-  }
-
-  async publish(
-    messages: readonly OutboxMessage[],
-    options: PublishOptions,
-  ): Promise<readonly PublishResult[]> {
-    const { signal } = options
-    signal.throwIfAborted()
-    if (messages.length === 0) return []
-    const batch = new OrderedBatch(messages)
-    const connection = await this.#connection.get(signal)
-    const call = new PublishCall(connection, batch, this.#settings.call, options)
-    await unlessAborted(call.run(), signal)
-    return batch.results as PublishResult[]
-  }
-
-  async check({ signal }: { signal: AbortSignal }): Promise<void> {
-    signal.throwIfAborted()
-    const connection = await this.#connection.get(signal)
-    await unlessAborted(checkRedis(connection, this.#settings.connection), signal)
-  }
-
-  close(): Promise<void> {
-    return this.#connection.close()
-  }
+  const { connection: settings, call } = redisPublisherOptions(options)
+  return connectedPublisher({
+    system: 'redis',
+    name: settings.name,
+    open: (lifetime) => connectRedis(settings, lifetime, 'Publishing to'),
+    send: (connection, batch, how) =>
+      unlessAborted(new PublishCall(connection, batch, call, how).run(), how.signal),
+    check: (connection) => checkRedis(connection, settings),
+  })
 }

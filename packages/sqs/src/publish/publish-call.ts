@@ -1,11 +1,10 @@
+import { type OutboxMessage, type PublishOptions, type PublishResult } from '@txbox/core'
 import {
-  PermanentError,
-  RetryLaterError,
-  type OutboxMessage,
-  type PublishOptions,
-  type PublishResult,
-} from '@txbox/core'
-import { oneLine, reasonOf, type OrderedBatch, type RememberedNames } from '@txbox/core/internal'
+  destinationOf,
+  outgoingOrRejected,
+  type OrderedBatch,
+  type RememberedNames,
+} from '@txbox/core/internal'
 import type { Refusal } from '../connection/aws-errors.ts'
 import { destinationOfMessage, type Destination } from './destination.ts'
 import { outgoingMessage, refusal, type OutgoingMessage, type OutgoingSettings } from './outgoing-message.ts'
@@ -173,33 +172,14 @@ export class PublishCall {
     const known = this.#outgoing.get(place)
     if (known !== undefined) return known
     const message = this.#batch.messages[place]!
-    const name = this.#nameOf(message)
-    if (typeof name !== 'string') return name
-    try {
+    return outgoingOrRejected(() => {
+      const name = destinationOf(message, 'destination', this.#settings.destinationOf)
       const destination = destinationOfMessage(message.id, name)
       const outgoing = { destination, message: outgoingMessage(message, this.#settings) }
       checkSize(message, outgoing)
       this.#outgoing.set(place, outgoing)
       return outgoing
-    } catch (error) {
-      if (!(error instanceof PermanentError)) throw error
-      return { status: 'rejected', retryable: false, error }
-    }
-  }
-
-  #nameOf(message: OutboxMessage): string | PublishResult {
-    try {
-      const name = this.#settings.destinationOf(message)
-      if (typeof name === 'string') return name
-      throw new TypeError(`it returned a value of the type ${typeof name}`)
-    } catch (error) {
-      const text = `Message ${oneLine(message.id)} has no destination, because the option 'destination' failed: ${reasonOf(error, 300)}`
-      return {
-        status: 'rejected',
-        retryable: true,
-        error: new RetryLaterError({ message: text, cause: error }),
-      }
-    }
+    })
   }
 }
 
