@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { redisPublisher, redisSource } from '@txbox/redis'
 import { createClient } from 'redis'
 import type { HandClient } from '../postgres/relay-by-hand.ts'
-import { PREFETCH, fieldsOf, type BenchBroker } from './bench-broker.ts'
+import { PREFETCH, type BenchBroker } from './bench-broker.ts'
 
 const REDIS_URL = process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379'
 const GROUP = 'bench'
@@ -43,7 +43,15 @@ async function connected(stream: string): Promise<HandClient> {
     async publish(rows) {
       // The client sends the commands of one turn in one flight.
       await Promise.all(
-        rows.map((row) => client.xAdd(stream, '*', { ...fieldsOf(row), payload: row.payload })),
+        rows.map(({ id, key, type, content_type, payload }) =>
+          client.xAdd(stream, '*', {
+            id,
+            key: key ?? '',
+            type: type ?? '',
+            'content-type': content_type,
+            payload,
+          }),
+        ),
       )
     },
     close: () => client.close(),

@@ -15,7 +15,9 @@ export function percentile(samples: readonly number[], percent: number): number 
   const place = (percent / 100) * (sorted.length - 1)
   const below = sorted[Math.floor(place)] ?? Number.NaN
   const above = sorted[Math.ceil(place)] ?? Number.NaN
-  return below + (above - below) * (place - Math.floor(place))
+  const share = place - Math.floor(place)
+  // Samples may be endless, and differences of endless numbers are no numbers.
+  return share === 0 || below === above ? below : below + (above - below) * share
 }
 
 /** Divides round by round, and then summarizes: a disturbance of the machine affects both sides of a round. */
