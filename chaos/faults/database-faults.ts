@@ -136,17 +136,22 @@ export const settlementDelayed: Fault = {
     const slots = [slot, ...localBeside(fleet, draw)]
     const locked = slots.length > 1 ? [table, tables.localOutbox] : [table]
     const processes = slots.map((one) => fleet.process(one))
+    // On MySQL, a lock that lets others read holds up a settlement, too, and leaves the tables alone that triggers write.
+    const statements =
+      engine === 'postgres'
+        ? ['begin', lockOf(engine, locked)]
+        : [`flush tables ${locked.join(', ')} with read lock`]
     return withDirectConnection(database.directUrl(), async (sql) => {
-      if (engine === 'postgres') await sql.query('begin')
-      await sql.query(lockOf(engine, locked))
+      const isLocked = await lockedWithin(sql, engine, database.directUrl(), statements)
       // The settlement of the messages published so far waits for the lock.
       await pause(untilMs)
       for (const process of processes) process.signal('SIGSTOP')
       await pause(ms)
-      await sql.query(engine === 'postgres' ? 'commit' : 'unlock tables')
+      if (isLocked) await sql.query(engine === 'postgres' ? 'commit' : 'unlock tables')
       await pause(300)
       for (const process of processes) process.signal('SIGCONT')
-      return `${slots.join(' and ')} stopped for ${ms} ms while the settlements waited for a lock`
+      const lock = isLocked ? 'while the settlements waited for a lock' : `without a lock: ${NOT_HELD}`
+      return `${slots.join(' and ')} stopped for ${ms} ms ${lock}`
     })
   },
 }
@@ -190,30 +195,62 @@ export const connectionLimit: Fault = {
   },
 }
 
-/**
- * Runs statements on a separate connection, and holds their locks for a while. The workers' statements may
- * deadlock with them: the statements are then tried again.
- */
+/** Runs statements on a separate connection, and holds their locks for a while. */
 async function held(
-  { database }: Surroundings,
+  { engine, database }: Surroundings,
   statements: readonly string[],
   ms: number,
   describe: () => Promise<string>,
 ): Promise<string> {
   return withDirectConnection(database.directUrl(), async (sql) => {
-    for (let attempt = 1; !(await areTaken(sql, statements)); attempt++) {
-      if (attempt === LOCK_ATTEMPTS) return `the victim of ${LOCK_ATTEMPTS} deadlocks, and held nothing`
-      await pause(LOCK_PAUSE_MS)
-    }
+    if (!(await lockedWithin(sql, engine, database.directUrl(), statements))) return NOT_HELD
     await pause(ms)
     return describe()
   })
 }
 
-const LOCK_ATTEMPTS = 10
+const LOCK_LIMIT_MS = 6000
 const LOCK_PAUSE_MS = 50
-/** A deadlock or a lock timeout, on PostgreSQL and on MySQL and MariaDB. */
-const NOT_LOCKED: ReadonlySet<unknown> = new Set(['40P01', '55P03', 1205, 1213])
+const NOT_HELD = `locks that could not be taken within ${LOCK_LIMIT_MS} ms, and held nothing`
+/** A deadlock, a lock timeout or a statement that was ended, on PostgreSQL and on MySQL and MariaDB. */
+const NOT_LOCKED: ReadonlySet<unknown> = new Set(['40P01', '55P03', '57014', 1205, 1213, 1317])
+
+/**
+ * Whether the statements took their locks. They may deadlock with the statements of the workers, and are then tried again. The time is
+ * limited: on MySQL, LOCK TABLES also locks the tables that triggers write, and where it would deadlock, it releases everything and
+ * begins again by itself, without end beside workers that go on.
+ */
+async function lockedWithin(
+  sql: Sql,
+  engine: Engine,
+  url: string,
+  statements: readonly string[],
+): Promise<boolean> {
+  const deadline = performance.now() + LOCK_LIMIT_MS
+  const [session] = await sql.query(
+    engine === 'postgres' ? 'select pg_backend_pid() as id' : 'select connection_id() as id',
+  )
+  const end = async (): Promise<void> => {
+    const id = Number(session?.['id'])
+    const statement = engine === 'postgres' ? `select pg_cancel_backend(${id})` : `kill query ${id}`
+    // Another fault may have stopped the server, which ends the statement as well.
+    await withDirectConnection(url, (other) => other.query(statement)).catch(() => undefined)
+  }
+  while (performance.now() < deadline) {
+    let ended: Promise<void> | undefined
+    const timer = setTimeout(() => {
+      ended = end()
+    }, deadline - performance.now())
+    try {
+      if (await areTaken(sql, statements)) return true
+    } finally {
+      clearTimeout(timer)
+      await ended
+    }
+    await pause(LOCK_PAUSE_MS)
+  }
+  return false
+}
 
 async function areTaken(sql: Sql, statements: readonly string[]): Promise<boolean> {
   try {
