@@ -9,6 +9,8 @@ export function postgresPublishSuite(database: BenchDatabase): Suite {
     titles: {
       bare: { title: 'bare transaction, pg' },
       byHandPg: { title: 'INSERT by hand, pg' },
+      notifyByHandPg: { title: 'the same with pg_notify 15 times a second', byHand: 'byHandPg' },
+      publishSilentPg: { title: 'outbox.publish, notify: false, pg', byHand: 'byHandPg' },
       publishPg: { title: 'outbox.publish, pg', byHand: 'byHandPg' },
       onceByHandPg: { title: 'the same, an id remembered by hand' },
       publishOncePg: { title: 'outbox.publish, deduplication', byHand: 'onceByHandPg' },
@@ -22,6 +24,18 @@ export function postgresPublishSuite(database: BenchDatabase): Suite {
         ours: 'publishPg',
         other: 'byHandPg',
         bound: { atMost: 1.1 },
+      },
+      {
+        what: "outbox.publish, notify: 'auto', pg: cost ÷ notify: false",
+        ours: 'publishPg',
+        other: 'publishSilentPg',
+        bound: { atMost: 1.02 },
+      },
+      {
+        what: 'floor of that: INSERT and pg_notify by hand: cost ÷ INSERT by hand',
+        ours: 'notifyByHandPg',
+        other: 'byHandPg',
+        bound: { atMost: 1.02 },
       },
       {
         what: 'outbox.publish with deduplication, pg: cost ÷ by hand',

@@ -3,7 +3,7 @@ import { uuidV7 } from '@txbox/core/internal'
 import { createOutbox, type Outbox } from '@txbox/outbox'
 import { postgres } from '@txbox/postgres'
 import { Kysely, PostgresDialect, sql } from 'kysely'
-import type { Pool } from 'pg'
+import type { ClientBase, Pool } from 'pg'
 import type { Variant } from '../measure/interleaved-rates.ts'
 import { anyOrder } from '../order-message.ts'
 import { transaction } from './transaction.ts'
@@ -13,11 +13,14 @@ export type PublishVariantName = keyof typeof PUBLISH_VARIANTS
 
 /**
  * Each variant updates one row and stores one message of 500 bytes, in one transaction. `bare` stores no message. `once`
- * gives the message an id that is remembered for five minutes.
+ * gives the message an id that is remembered for five minutes. `publishPg` notifies as it does by default, `publishSilentPg` never,
+ * and `notifyByHandPg` in as many transactions as the default allows in a stream, by one statement.
  */
 export const PUBLISH_VARIANTS = {
   bare,
   byHandPg,
+  notifyByHandPg,
+  publishSilentPg,
   publishPg,
   onceByHandPg,
   publishOncePg,
@@ -25,6 +28,9 @@ export const PUBLISH_VARIANTS = {
   byHandKysely,
   publishKysely,
 }
+
+/** `notify: 'auto'` lets 15 transactions of a steady stream notify in each second. */
+const NOTIFY_INTERVAL_MS = 1000 / 15
 
 /** Each variant works in the schema of its name. */
 export function publishVariant(
@@ -44,6 +50,23 @@ function bare(schema: string, pool: Pool): Variant['transaction'] {
 }
 
 function byHandPg(schema: string, pool: Pool): Variant['transaction'] {
+  return insertBy(schema, pool, async () => undefined)
+}
+
+function notifyByHandPg(schema: string, pool: Pool): Variant['transaction'] {
+  let notifiedAt = -Infinity
+  return insertBy(schema, pool, async (client) => {
+    if (performance.now() - notifiedAt < NOTIFY_INTERVAL_MS) return
+    notifiedAt = performance.now()
+    await client.query('select pg_notify($1, $2)', [`${schema}_by_hand`, ''])
+  })
+}
+
+function insertBy(
+  schema: string,
+  pool: Pool,
+  afterwards: (client: ClientBase) => Promise<void>,
+): Variant['transaction'] {
   const credit = creditStatement(schema)
   const insert = `
     insert into ${schema}.outbox (shard, id, topic, key, type, content_type, headers, payload)
@@ -52,7 +75,12 @@ function byHandPg(schema: string, pool: Pool): Variant['transaction'] {
     transaction(pool, async (client) => {
       await client.query(credit, [anyAccount()])
       await client.query(insert, rowByHand())
+      await afterwards(client)
     })
+}
+
+function publishSilentPg(schema: string, pool: Pool): Variant['transaction'] {
+  return publishBy(createOutbox({ database: postgres({ schema }), notify: false }), schema, pool)
 }
 
 function publishPg(schema: string, pool: Pool): Variant['transaction'] {
