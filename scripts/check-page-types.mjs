@@ -7,18 +7,7 @@ import path from 'node:path'
 import { blocksOf } from './page-programs.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
-const PAGES = [
-  'docs/consumer.md',
-  'docs/http.md',
-  'docs/kafka.md',
-  'docs/local.md',
-  'docs/pg-boss.md',
-  'docs/nats.md',
-  'docs/queue.md',
-  'docs/redis.md',
-  'docs/sqs.md',
-  'docs/types.md',
-]
+const PAGES = ['docs/consumer.md', 'docs/http.md', 'docs/local.md', 'docs/queue.md', 'docs/types.md']
 const READMES = readdirSync(path.join(root, 'packages')).map((name) => `packages/${name}/README.md`)
 const COMPILER = [
   ...['--noEmit', '--strict', '--skipLibCheck', '--target', 'es2023', '--module', 'nodenext'],

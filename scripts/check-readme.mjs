@@ -1,18 +1,29 @@
 // Checks that the programs of the README and of docs run as pasted. Installs the packages as they would be published
 // into an empty folder, by the install lines of the pages, saves each program under the name in its first line, compiles
 // all of them, runs them against PostgreSQL and RabbitMQ, and checks their output and the rows that they leave. The
-// pages of the libraries have their own folder, and run on MySQL and MariaDB, too: see library-pages.mjs.
+// pages of brokers and of libraries have their own folders and servers: see broker-pages.mjs and library-pages.mjs.
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import amqp from 'amqplib'
 import { Client } from 'pg'
+import { runBrokerPages } from './broker-pages.mjs'
 import { installLibraries, runLibraryPages } from './library-pages.mjs'
 import { startLocalRegistry } from './local-registry.mjs'
-import { blocksOf, end, installsOf, run, say, start, undo } from './page-programs.mjs'
+import {
+  TYPE_CHECK,
+  blocksOf,
+  emptyProject,
+  end,
+  installsOf,
+  run,
+  say,
+  start,
+  undo,
+} from './page-programs.mjs'
 import { WEBHOOKS_PAGE, runWebhooksPage } from './webhook-page.mjs'
 import { Proxy } from '../test/support/worlds/proxy.ts'
 import { createDatabase } from '../test/support/engines/servers/postgres-databases.ts'
@@ -50,14 +61,6 @@ async function refuseTakenPorts() {
   }
 }
 
-/** An empty folder in which npm finds the packages as they would be published. */
-function emptyProject(folder, name, registry) {
-  const project = path.join(folder, name)
-  mkdirSync(project)
-  writeFileSync(path.join(project, '.npmrc'), `registry=${registry.url}\naudit=false\nfund=false\n`)
-  return project
-}
-
 async function install(project, pages) {
   const blocks = pages.flat().filter(({ language }) => language === 'sh')
   const lines = blocks
@@ -74,16 +77,6 @@ function save(project, pages) {
   for (const { file, code } of files) writeFileSync(path.join(project, file), code)
   return files.map(({ file }) => file)
 }
-
-/** The declarations of Drizzle and PGlite contain type errors; check-installs.mjs does without skipLibCheck. */
-const COMPILER = ['--noEmit', '--strict', '--skipLibCheck', '--target', 'es2023', '--module', 'nodenext']
-const NODE_RUNS_IT = [
-  '--allowImportingTsExtensions',
-  '--erasableSyntaxOnly',
-  '--verbatimModuleSyntax',
-  '--types',
-  'node',
-]
 
 /** What the compiler needs to check the page about webhooks. */
 const TYPES = ['typescript', '@types/node', '@types/pg', '@types/express']
@@ -177,7 +170,7 @@ async function runGuide(project, page, env) {
   const [{ file }] = blocks
   const code = blocks.map((block) => block.code).join('\n')
   writeFileSync(path.join(project, file), code)
-  await run('npx', ['tsc', ...COMPILER, ...NODE_RUNS_IT, file], project, env)
+  await run('npx', ['tsc', ...TYPE_CHECK, file], project, env)
   const database = await createDatabase(env.DATABASE_URL)
   try {
     const printed = await run(process.execPath, [file], project, { ...env, DATABASE_URL: database.url })
@@ -220,7 +213,7 @@ async function main() {
   const project = emptyProject(folder, 'project', registry)
   await install(project, pages)
   const files = save(project, pages)
-  await run('npx', ['tsc', ...COMPILER, ...NODE_RUNS_IT, ...files], project, env)
+  await run('npx', ['tsc', ...TYPE_CHECK, ...files], project, env)
   say(`${files.length} programs compile`)
   await runAlone(project, 'first.ts', env, ["[ { order_id: 'o1' } ]"])
   await runAlone(project, 'orders.ts', env, ['mail for o1'])
@@ -256,6 +249,8 @@ async function main() {
   await run('npm', ['install', ...packages, ...TYPES], webhooks, process.env)
   say(`npm install ${packages.join(' ')}`)
   await runWebhooksPage(webhooks, env)
+
+  await runBrokerPages(folder, registry, env)
 
   const libraries = emptyProject(folder, 'libraries', registry)
   await installLibraries(libraries)

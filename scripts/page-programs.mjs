@@ -2,13 +2,32 @@
 // check.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import path from 'node:path'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const LONGEST_COMMAND_MS = 60_000
 const began = Date.now()
+
+/**
+ * The compiler options for programs that Node.js runs as they are. The declarations of Drizzle and PGlite contain type
+ * errors; check-installs.mjs does without skipLibCheck.
+ */
+export const TYPE_CHECK = [
+  ...[
+    '--noEmit',
+    '--strict',
+    '--skipLibCheck',
+    '--target',
+    'es2023',
+    '--module',
+    'nodenext',
+    '--types',
+    'node',
+  ],
+  ...['--allowImportingTsExtensions', '--erasableSyntaxOnly', '--verbatimModuleSyntax'],
+]
 
 /** Functions that clean up when the check ends, called in reverse order. */
 export const undo = []
@@ -29,6 +48,14 @@ export function blocksOf(page) {
 export function installsOf(page) {
   const prose = readFileSync(path.join(root, page), 'utf8').replaceAll(/^```\w+\n[\s\S]*?^```$/gm, '')
   return [...prose.matchAll(/`(npm install [^`]+)`/g)].map(([, command]) => command.replaceAll('\n', ' '))
+}
+
+/** An empty folder in which npm finds the packages as they would be published. */
+export function emptyProject(folder, name, registry) {
+  const project = path.join(folder, name)
+  mkdirSync(project)
+  writeFileSync(path.join(project, '.npmrc'), `registry=${registry.url}\naudit=false\nfund=false\n`)
+  return project
 }
 
 /** Runs a command in the folder, in its own process group. `output` grows while the command runs. */
