@@ -38,10 +38,11 @@ const REGION = 'eu-central-1'
 
 /**
  * `prepare`: programs that run before the consumer, in this order. `copies`: the broker keeps a second publication of a
- * message, so that the inbox has to recognize it.
+ * message, so that the inbox has to recognize it. `rare`: few machines have the server, so that the page is left out
+ * without it, even with `CI=true`, as are the tests on Kafka.
  */
 const PAGES = [
-  { name: 'kafka', prepare: ['create-topics.ts'], copies: true, server: kafka },
+  { name: 'kafka', prepare: ['create-topics.ts'], copies: true, server: kafka, rare: true },
   { name: 'nats', prepare: ['create-streams.ts'], copies: false, server: nats },
   { name: 'redis', prepare: [], copies: true, server: redis },
   { name: 'sqs', prepare: ['create-queues.ts'], copies: false, server: sqs },
@@ -228,7 +229,7 @@ async function runPage(page, folder, registry, env) {
     remove,
   } = await page.server(path.join(folder, `${page.name}-server`), env)
   if (missing !== undefined) {
-    if (process.env.CI === 'true') throw new Error(missing)
+    if (process.env.CI === 'true' && page.rare !== true) throw new Error(missing)
     return say(`docs/${page.name}.md: LEFT OUT: ${missing}`)
   }
   const database = await createDatabase(env.DATABASE_URL)
