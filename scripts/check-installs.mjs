@@ -17,6 +17,7 @@ import {
 import os from 'node:os'
 import { fileURLToPath } from 'node:url'
 import path from 'node:path'
+import { WITHOUT_DRIVER, WITHOUT_PACKAGE } from './answers-without-package.mjs'
 import { startLocalRegistry } from './local-registry.mjs'
 import { createDatabase } from '../test/support/engines/servers/postgres-databases.ts'
 import { postgresServer } from '../test/support/engines/servers/postgres-server.ts'
@@ -44,6 +45,16 @@ const LONG_NAMES = ['inbox', 'outbox', 'relay', 'gc', 'postgres', 'webhook', 'te
   (name) => `@txbox/${name}`,
 )
 
+/** The other packages, with the clients that they need. */
+const OTHERS = [
+  ...['consumer', 'rabbitmq', 'kafka', 'nats', 'redis', 'sqs', 'pg-boss'],
+  ...['cloudevents', 'opentelemetry', 'prometheus', 'idempotency-key'],
+].map((name) => `@txbox/${name}`)
+const CLIENTS = [
+  ...['amqplib', '@platformatic/kafka', '@nats-io/transport-node', '@nats-io/jetstream', 'redis'],
+  ...['@aws-sdk/client-sqs', '@aws-sdk/client-sns', 'pg-boss', '@opentelemetry/api'],
+].map((name) => `${name}@${own.devDependencies[name]}`)
+
 /** Each package manager, in the version that is checked. `npx` installs all of them but npm. */
 const MANAGERS = [
   { name: 'npm', command: ['npm'], add: ['install', '--no-audit', '--no-fund'] },
@@ -70,25 +81,14 @@ const MANAGERS = [
   { name: 'bun', command: ['npx', '--yes', 'bun@1.4.5'], add: ['add'] },
 ]
 
-/** The error messages of the command when the project lacks the driver of an address. */
-const WITHOUT_DRIVER = [
-  {
-    args: ['status', '--database', 'mysql://root@127.0.0.1/none'],
-    answer:
-      "mysql2 is not installed in {project}, and is needed to connect to MySQL or MariaDB: run 'npm install mysql2'.",
-  },
-  {
-    args: ['relay', '--publisher', 'amqp://localhost'],
-    answer:
-      "@txbox/rabbitmq is not installed in {project}, and is needed to publish to RabbitMQ: run 'npm install @txbox/rabbitmq amqplib'.",
-  },
-]
-
 const COMPILER_OPTIONS = [
   '--noEmit',
   ...['--strict', '--exactOptionalPropertyTypes', '--noUncheckedIndexedAccess'],
   ...['--skipLibCheck', 'false', '--target', 'es2023', '--module', 'nodenext', '--types', 'node'],
 ]
+
+/** Errors in the declarations of these clients themselves, which a project cannot mend: it compiles with skipLibCheck. */
+const CLIENTS_OWN = /^node_modules\/(@platformatic\/kafka|pg-boss)\//
 
 const began = Date.now()
 const say = (text) => console.log(`${((Date.now() - began) / 1000).toFixed(0).padStart(3)} s  ${text}`)
@@ -149,7 +149,16 @@ async function versionOf({ command }, folder) {
 async function checkTypes(project, files, env) {
   for (const compiler of ['typescript59', 'typescript7']) {
     const tsc = path.join(project, 'node_modules', compiler, 'bin', 'tsc')
-    await succeed([process.execPath, tsc, ...COMPILER_OPTIONS, ...files], project, env)
+    const { code, stdout, stderr } = await run(
+      [process.execPath, tsc, ...COMPILER_OPTIONS, ...files],
+      project,
+      env,
+    )
+    const errors = `${stdout}${stderr}`
+      .split('\n')
+      .filter((line) => /^\S/.test(line) && !CLIENTS_OWN.test(line))
+    if (code !== 0 && (errors.length > 0 || stdout === ''))
+      throw new Error(`${compiler} ended with ${code} for ${files.join(', ')}:\n${errors.join('\n')}`)
   }
 }
 
@@ -192,14 +201,16 @@ async function checkManager(manager, folder, registry, database) {
   )
   const { healthy } = JSON.parse(await succeed([...txbox, 'doctor', '--json'], project, env))
   expect(healthy, true, 'txbox doctor')
-  for (const { args, answer } of WITHOUT_DRIVER) {
+  // The texts for all packages are the same under each manager.
+  const answers = manager.name === 'npm' ? [...WITHOUT_DRIVER, ...WITHOUT_PACKAGE] : WITHOUT_DRIVER
+  for (const { args, answer } of answers) {
     const { code, stdout, stderr } = await run([...txbox, ...args], project, env)
     // npx, which runs yarn here, may warn about settings of this machine.
     const said = stderr.replaceAll(/^npm warn .*\n/gm, '')
     expect(
       `${code} ${stdout}${said}`,
       `1 txbox: ${answer.replace('{project}', project)}\n`,
-      `txbox ${args[0]}`,
+      `txbox ${args.join(' ')}`,
     )
   }
 
@@ -229,6 +240,10 @@ async function checkLongNames(manager, folder, registry, database) {
   )
   const { healthy } = JSON.parse(await succeed(['npx', '@txbox/cli', 'doctor', '--json'], project, env))
   expect(healthy, true, 'npx @txbox/cli doctor')
+  await succeed([...manager.command, ...manager.add, ...OTHERS, ...CLIENTS], project, env)
+  await checkTypes(project, ['with-every-package.ts'], env)
+  const printed = await succeed([process.execPath, 'with-every-package.ts'], project, env)
+  expect(printed.trim(), '7 5 true', 'with-every-package.ts')
 }
 
 async function main(folder, undo) {
@@ -258,7 +273,9 @@ async function main(folder, undo) {
     const types = manager.pnp !== true ? ', types under TypeScript 5.9 and 7' : ''
     say(`${manager.name} ${version}: installed, programs and command run${types}`)
     if (manager.name === 'npm')
-      say(`${manager.name} ${version}: the same under the long names, with @txbox/cli`)
+      say(
+        `${manager.name} ${version}: the same under the long names, with @txbox/cli and every other package`,
+      )
   }
   for (const line of left) say(line)
   if (left.length > 0 && process.env.CI === 'true')

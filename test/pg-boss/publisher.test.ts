@@ -88,6 +88,17 @@ describe('jobs', () => {
 })
 
 describe('refusals', () => {
+  test('the name of a queue that pg-boss cannot have is refused with its size and the limit', async () => {
+    const topics = ['q'.repeat(256), 'a b', '']
+    const results = await publish(
+      publisher(),
+      topics.map((topic) => outboxMessage({ topic })),
+    )
+    expect(summary(results)).toEqual(topics.map(() => 'rejected for good'))
+    expect(reason(results[0])).toMatch(/its queue 'q+…' has 256 characters; pg-boss allows 255/)
+    expect(reason(results[1])).toMatch(/its queue 'a b' is no name of a queue/)
+  })
+
   test('a queue that was there and was deleted counts no attempt; a queue that never was counts', async () => {
     const topic = await subject.queue()
     const sends = publisher()

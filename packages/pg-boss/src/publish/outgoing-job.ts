@@ -5,6 +5,7 @@ import { jobIdOf } from './job-id.ts'
 
 /** The names that pg-boss gives to queues. */
 const QUEUE = /^[\w./-]{1,255}$/
+const LONGEST_QUEUE = 255
 
 /** PostgreSQL stores no NUL in text, and no lone surrogate. */
 const NUL = '\u0000'
@@ -36,13 +37,7 @@ export function outgoingJob(message: OutboxMessage, how: JobHow): OutgoingJob {
         'a reference to it, or raise that option',
     )
   }
-  if (!QUEUE.test(how.queue)) {
-    throw refusal(
-      id,
-      `its queue '${oneLine(how.queue, 100)}' is no name of a queue of pg-boss, which may have 1 to 255 letters, digits, dots, ` +
-        "underscores, hyphens and slashes. Publish it to another topic, or map the topic by the option 'queue'",
-    )
-  }
+  checkQueue(id, how.queue)
   checkTexts(message)
   const data = how.data === 'envelope' ? envelopeOf(message) : jsonPayload(message)
   const jobId = jobIdOf(id)
@@ -52,6 +47,18 @@ export function outgoingJob(message: OutboxMessage, how: JobHow): OutgoingJob {
     bytes: payload.byteLength,
     job: { ...how.options, id: jobId, data },
   }
+}
+
+function checkQueue(id: string, queue: string): void {
+  if (QUEUE.test(queue)) return
+  const why =
+    queue.length > LONGEST_QUEUE
+      ? `has ${queue.length} characters; pg-boss allows ${LONGEST_QUEUE}`
+      : 'is no name of a queue of pg-boss, which may have letters, digits, dots, underscores, hyphens and slashes'
+  throw refusal(
+    id,
+    `its queue '${oneLine(queue, 100)}' ${why}. Publish it to another topic, or map the topic by the option 'queue'`,
+  )
 }
 
 /** The payload as JSON, if it is JSON, and otherwise its bytes. */

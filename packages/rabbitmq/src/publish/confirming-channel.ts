@@ -1,7 +1,7 @@
 import { BrokerUnavailableError, PermanentError } from '@txbox/core'
 import { oneLine, within } from '@txbox/core/internal'
 import type { ConfirmChannel } from 'amqplib'
-import { headerFrameBytes } from './header-frame.ts'
+import { headerFrameBytes, headersFlaw } from './header-frame.ts'
 import { InFlightByKey } from './in-flight-by-key.ts'
 import type { OutgoingMessage } from './outgoing-message.ts'
 import { brokersReasonOf, replyCodeOf } from '../connection/reason-of.ts'
@@ -141,7 +141,7 @@ export class ConfirmingChannel {
     } catch (error) {
       if (error instanceof TypeError || error instanceof RangeError) {
         throw new PermanentError(
-          `Message ${oneLine(id)} cannot be encoded in AMQP: ${error.message}. Headers may have 64 KiB in all, and each name 255 bytes.`,
+          `Message ${oneLine(id)} cannot be encoded in AMQP: ${headersFlaw(message) ?? error.message}.`,
           { cause: error },
         )
       }
