@@ -87,7 +87,7 @@ const COMPILER_OPTIONS = [
   ...['--skipLibCheck', 'false', '--target', 'es2023', '--module', 'nodenext', '--types', 'node'],
 ]
 
-/** Errors in the declarations of these clients themselves, which a project cannot mend: it compiles with skipLibCheck. */
+/** Errors in the declarations of these clients themselves, which a project cannot fix: it compiles with skipLibCheck. */
 const CLIENTS_OWN = /^node_modules\/(@platformatic\/kafka|pg-boss)\//
 
 const began = Date.now()
