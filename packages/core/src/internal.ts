@@ -54,6 +54,7 @@ export { decodeHeaders, encodeMessages, shardOf, type SendingCall } from './send
 export { diagnose, diagnosed, isDiagnosed } from './events/diagnostics.ts'
 export { EventListeners } from './events/event-listeners.ts'
 export { idempotencyKey, inboxKey, type InboxKey } from './messages/keys.ts'
+export { onlyServer, serverOfUrl } from './sending/only-server.ts'
 export { OrderedBatch } from './sending/ordered-batch.ts'
 export { PausedKeys } from './sending/paused-keys.ts'
 export { SharedConnection, type Connection } from './sending/shared-connection.ts'

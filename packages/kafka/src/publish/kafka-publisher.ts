@@ -1,5 +1,5 @@
 import type { Publisher } from '@txbox/core'
-import { connectedPublisher } from '@txbox/core/internal'
+import { connectedPublisher, onlyServer } from '@txbox/core/internal'
 import { addressOf } from '../connection/client-settings.ts'
 import { KafkaConnection } from '../connection/kafka-connection.ts'
 import { kafkaOptions, type KafkaPublisherOptions } from './kafka-options.ts'
@@ -37,6 +37,7 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   let turn = 0
   return connectedPublisher({
     system: 'kafka',
+    server: onlyServer(settings.brokers),
     cloudEvents: { prefix: 'ce_', contentTypeAsAttribute: false, percentEncode: false },
     name: `Kafka at ${addressOf(settings)}`,
     open: (lifetime) => KafkaConnection.open(settings, lifetime, turn++),

@@ -1,5 +1,5 @@
 import type { Publisher } from '@txbox/core'
-import { RememberedNames, connectedPublisher } from '@txbox/core/internal'
+import { RememberedNames, connectedPublisher, onlyServer } from '@txbox/core/internal'
 import { natsPublisherOptions, type NatsPublisherOptions } from './nats-publisher-options.ts'
 import { PublishCall } from './publish-call.ts'
 import { PublishConnection } from './publish-connection.ts'
@@ -33,6 +33,7 @@ export function natsPublisher(options: NatsPublisherOptions): Publisher {
   const seen = new RememberedNames()
   return connectedPublisher({
     system: 'nats',
+    server: onlyServer(settings.connection.servers.addresses),
     cloudEvents: { prefix: 'ce-', contentTypeAsAttribute: true, percentEncode: true },
     name: `NATS at ${settings.connection.servers.name}`,
     open: (lifetime) => PublishConnection.open(settings, lifetime),

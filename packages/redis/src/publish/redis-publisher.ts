@@ -29,6 +29,7 @@ export function redisPublisher(options: RedisPublisherOptions): Publisher {
   const { connection: settings, call } = redisPublisherOptions(options)
   return connectedPublisher({
     system: 'redis',
+    server: settings.address && { address: settings.address.host, port: settings.address.port },
     name: settings.name,
     open: (lifetime) => connectRedis(settings, lifetime, 'Publishing to'),
     send: (connection, batch, how) =>

@@ -5,7 +5,7 @@ import {
   type PublishResult,
   type Publisher,
 } from '@txbox/core'
-import { OptionChecker, OrderedBatch, RememberedNames } from '@txbox/core/internal'
+import { OptionChecker, OrderedBatch, RememberedNames, serverOfUrl } from '@txbox/core/internal'
 import { AwsService } from '../connection/aws-service.ts'
 import { checkLogin } from '../connection/check-login.ts'
 import { QueueUrls } from '../connection/queue-urls.ts'
@@ -47,11 +47,15 @@ export function sqsPublisher(options: SqsPublisherOptions = {}): Publisher {
 class SqsPublisher implements Publisher {
   readonly ordering = 'per-key'
   readonly system = 'aws.sqs'
+  readonly server: Publisher['server']
   readonly #settings: CallSettings
   readonly #checked: readonly AwsService[]
   #isClosed = false
 
   constructor({ sqs, sns, concurrency, ...settings }: PublisherSettings) {
+    // A client of the user's may have another endpoint.
+    const isOwn = sqs.client === undefined && sns.client === undefined
+    this.server = isOwn && sqs.endpoint !== undefined ? serverOfUrl(sqs.endpoint) : undefined
     const services = { sqs: new AwsService('SQS', sqs), sns: new AwsService('SNS', sns) }
     this.#settings = {
       ...settings,

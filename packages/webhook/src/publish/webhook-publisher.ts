@@ -5,7 +5,7 @@ import {
   type PublishResult,
   type Publisher,
 } from '@txbox/core'
-import { OrderedBatch, reasonOf } from '@txbox/core/internal'
+import { OrderedBatch, reasonOf, serverOfUrl } from '@txbox/core/internal'
 import { isAccepted, isAway, type Answer } from './answer.ts'
 import { attempt, prepared, rejected, request, resultOf, type AttemptSettings } from './attempt.ts'
 import { endpointUrl } from './endpoint-url.ts'
@@ -55,6 +55,7 @@ export function webhookPublisher(options: WebhookPublisherOptions = {}): Publish
 class WebhookPublisher implements Publisher {
   readonly ordering = 'per-key'
   readonly system = 'http'
+  readonly server: Publisher['server']
   readonly cloudEvents = { prefix: 'ce-', contentTypeAsAttribute: false, percentEncode: true }
   readonly #settings: AttemptSettings
   readonly #slots: HostSlots
@@ -66,6 +67,7 @@ class WebhookPublisher implements Publisher {
   constructor(options: WebhookPublisherOptions) {
     const { concurrency, perHostConcurrency, fetch, ...settings } = webhookOptions(options)
     const client = fetch === undefined ? sendByHttp() : { send: sendByFetch(fetch), close: () => undefined }
+    this.server = settings.url === undefined ? undefined : serverOfUrl(settings.url)
     this.#settings = { ...settings, send: client.send }
     this.#disconnect = client.close
     // All messages of one endpoint wait for the same host, so that none of them holds up another host.
