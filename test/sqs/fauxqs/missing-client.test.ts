@@ -7,8 +7,8 @@ import { expect, onTestFinished, test } from 'vitest'
 
 const PACKAGES = path.join(import.meta.dirname, '..', '..', '..', 'packages')
 
-/** What a program prints where `@txbox/sqs` is installed, and no client of AWS. */
-async function printed(program: string): Promise<string> {
+/** What a program prints where `@txbox/sqs` is installed, and of the clients of AWS only these. */
+async function printed(program: string, clients: readonly string[] = []): Promise<string> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'txbox-sqs-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const scope = path.join(folder, 'node_modules', '@txbox')
@@ -17,6 +17,11 @@ async function printed(program: string): Promise<string> {
     await cp(path.join(PACKAGES, 'sqs', part), path.join(scope, 'sqs', part), { recursive: true })
   }
   await symlink(path.join(PACKAGES, 'core'), path.join(scope, 'core'))
+  await mkdir(path.join(folder, 'node_modules', '@aws-sdk'))
+  for (const client of clients) {
+    const installed = path.join(PACKAGES, '..', 'node_modules', '@aws-sdk', client)
+    await symlink(installed, path.join(folder, 'node_modules', '@aws-sdk', client))
+  }
   const file = path.join(folder, 'program.mjs')
   await writeFile(file, `import { sqsPublisher, sqsSource } from '@txbox/sqs'\n${program}`)
   const { stdout } = await promisify(execFile)(process.execPath, [file], { cwd: folder })
@@ -42,4 +47,20 @@ test('a source says which package is missing', async () => {
     const opening = sqsSource({ queue: 'orders' }).open({ prefetch: 1, failed: () => undefined })
     await opening.catch(({ message }) => console.log(message))`)
   expect(output.trim()).toBe('The client for SQS is not installed. Run: npm install @aws-sdk/client-sqs')
+})
+
+test.for([
+  [[], 'The client for SQS is not installed. Run: npm install @aws-sdk/client-sqs'],
+  [['client-sqs'], 'SQS at 127.0.0.1:1 failed: connect ECONNREFUSED 127.0.0.1:1.'],
+  [['client-sns'], 'SNS at 127.0.0.1:1 failed: connect ECONNREFUSED 127.0.0.1:1.'],
+  [['client-sqs', 'client-sns'], 'SQS at 127.0.0.1:1 failed: connect ECONNREFUSED 127.0.0.1:1.'],
+] as const)('with %j, check asks the service whose client is installed', async ([clients, text]) => {
+  const output = await printed(
+    `
+    process.env.AWS_ACCESS_KEY_ID = process.env.AWS_SECRET_ACCESS_KEY = 'test'
+    const publisher = sqsPublisher({ endpoint: 'http://127.0.0.1:1', region: 'eu-central-1' })
+    await publisher.check({ signal: new AbortController().signal }).catch(({ message }) => console.log(message))`,
+    clients,
+  )
+  expect(output.trim()).toBe(text)
 })

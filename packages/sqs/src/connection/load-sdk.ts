@@ -18,15 +18,29 @@ const LOADERS: Readonly<Record<ServiceName, () => Promise<unknown>>> = {
   SNS: () => import('@aws-sdk/client-sns'),
 }
 
+/** Returns the service whose package is installed: SQS, unless there is that of SNS alone. */
+export async function installedService(): Promise<ServiceName> {
+  const [hasSqs, hasSns] = await Promise.all([isInstalled('SQS'), isInstalled('SNS')])
+  return hasSns && !hasSqs ? 'SNS' : 'SQS'
+}
+
+async function isInstalled(service: ServiceName): Promise<boolean> {
+  try {
+    await LOADERS[service]()
+    return true
+  } catch (error) {
+    return !isMissing(error)
+  }
+}
+
 /** @throws {BrokerUnavailableError} when the package of the service is not installed, with the command that installs it. */
 export async function loadSdk(service: ServiceName): Promise<LoadedSdk> {
   let loaded: unknown
   try {
     loaded = await LOADERS[service]()
   } catch (cause) {
-    const isMissing = propertyOf(cause, 'code') === 'ERR_MODULE_NOT_FOUND'
     throw new BrokerUnavailableError(
-      isMissing
+      isMissing(cause)
         ? `The client for ${service} is not installed. Run: npm install ${PACKAGES[service]}`
         : `The client for ${service}, ${PACKAGES[service]}, cannot be loaded: ${reasonOf(cause, 300)}`,
       { cause },
@@ -35,6 +49,10 @@ export async function loadSdk(service: ServiceName): Promise<LoadedSdk> {
   const commands = loaded as AwsCommands
   const Client = commands[`${service}Client`] as unknown as new (settings: object) => OwnAwsClient
   return { commands, makeClient: (settings) => new Client(clientSettings(settings)) }
+}
+
+function isMissing(error: unknown): boolean {
+  return propertyOf(error, 'code') === 'ERR_MODULE_NOT_FOUND'
 }
 
 function clientSettings({ region, endpoint, connectTimeoutMs, maxAttempts }: AwsClientSettings): object {

@@ -8,6 +8,7 @@ import {
 import { OptionChecker, OrderedBatch, RememberedNames, serverOfUrl } from '@txbox/core/internal'
 import { AwsService } from '../connection/aws-service.ts'
 import { checkLogin } from '../connection/check-login.ts'
+import { installedService } from '../connection/load-sdk.ts'
 import { QueueUrls } from '../connection/queue-urls.ts'
 import { PublishCall, type CallSettings } from './publish-call.ts'
 import { Slots } from './slots.ts'
@@ -49,6 +50,7 @@ class SqsPublisher implements Publisher {
   readonly system = 'aws.sqs'
   readonly server: Publisher['server']
   readonly #settings: CallSettings
+  /** Those with a client of the user's. */
   readonly #checked: readonly AwsService[]
   #isClosed = false
 
@@ -64,7 +66,7 @@ class SqsPublisher implements Publisher {
       seen: new RememberedNames(),
     }
     this.#checked = [
-      ...(sqs.client !== undefined || sns.client === undefined ? [services.sqs] : []),
+      ...(sqs.client === undefined ? [] : [services.sqs]),
       ...(sns.client === undefined ? [] : [services.sns]),
     ]
   }
@@ -83,7 +85,13 @@ class SqsPublisher implements Publisher {
 
   async check({ signal }: { signal: AbortSignal }): Promise<void> {
     signal.throwIfAborted()
-    for (const service of this.#checked) await checkLogin(service, signal)
+    const checked = this.#checked.length > 0 ? this.#checked : [await this.#installed()]
+    for (const service of checked) await checkLogin(service, signal)
+  }
+
+  async #installed(): Promise<AwsService> {
+    const { sqs, sns } = this.#settings.services
+    return (await installedService()) === 'SNS' ? sns : sqs
   }
 
   async close(): Promise<void> {
