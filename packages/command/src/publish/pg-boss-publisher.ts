@@ -16,6 +16,9 @@ interface Boss {
 }
 type MakeBoss = () => Boss
 
+const NO_TABLES =
+  "its schema, 'pgboss' unless ?schema= names another, has no tables of pg-boss: start a worker first, or run 'npx pg-boss create'"
+
 /** The settings of the `PgBoss` and of the publisher. @param database the URL of the outbox, for `pg-boss:` without a host. */
 export function pgBossSettings(url: PublisherUrl, database: string | undefined) {
   const { schema, sslmode, ...options } = urlOptions(url, {
@@ -102,7 +105,12 @@ class StartedBoss {
       return boss
     } catch (error) {
       await boss.stop({ graceful: false }).catch(() => undefined)
-      throw error
+      throw hasNoTables(error) ? new Error(NO_TABLES, { cause: error }) : error
     }
   }
+}
+
+/** The client's own words could be taken for a missing package. */
+function hasNoTables(error: unknown): boolean {
+  return error instanceof Error && error.message === 'pg-boss is not installed'
 }
