@@ -35,6 +35,8 @@ import { sqsServer } from '../test/support/engines/servers/sqs-server.ts'
 /** The maximum time for the output of a program. */
 const DEADLINE_MS = 60_000
 const REGION = 'eu-central-1'
+/** Two pages at a time: while one installs, the other one computes. */
+const LANES = 2
 
 /**
  * `prepare`: programs that run before the consumer, in this order. `copies`: the broker keeps a second publication of a
@@ -254,12 +256,16 @@ async function runPage(page, folder, registry, env) {
 /** Runs the programs of all pages, each in a folder of its own. */
 export async function runBrokerPages(folder, registry, env) {
   const failures = []
-  for (const page of PAGES) {
-    try {
-      await runPage(page, folder, registry, env)
-    } catch (error) {
-      failures.push(`docs/${page.name}.md: ${error.message}`)
+  const waiting = [...PAGES]
+  const lane = async () => {
+    for (let page = waiting.shift(); page !== undefined; page = waiting.shift()) {
+      try {
+        await runPage(page, folder, registry, env)
+      } catch (error) {
+        failures.push(`docs/${page.name}.md: ${error.message}`)
+      }
     }
   }
+  await Promise.all(Array.from({ length: LANES }, lane))
   if (failures.length > 0) throw new Error(failures.join('\n'))
 }
