@@ -18,10 +18,10 @@ export interface Refusal {
   readonly text?: string | undefined
 }
 
-/** Codes that pass by themselves in moments, when a topic was just made or its leader just moved. Nothing is stored. */
+/** The codes of errors that end by themselves within moments, after a topic was created or its leader has moved. Nothing is stored. */
 const PASSING: ReadonlySet<number> = new Set([3, 5, 6, 72])
 
-/** Whether what was known of the topic is out of date, so that it must be looked up again. */
+/** Whether the metadata of the topic are out of date, so that the topic must be looked up again. */
 export function isPassing(code: number): boolean {
   return PASSING.has(code)
 }
@@ -87,7 +87,7 @@ export function isStarting(error: unknown): boolean {
   return errorCodesIn(error).some((code) => code === 14 || code === 15)
 }
 
-/** What Kafka says about the topic, if a request for the metadata of this one topic failed because of the topic. */
+/** Returns Kafka's refusal of the topic, if a request for the metadata of this one topic failed because of the topic. */
 export function refusalOfTopic(error: unknown): Refusal | undefined {
   for (const each of errorsIn(error)) {
     // The client replaces Kafka's answer by an error of its own.

@@ -8,7 +8,7 @@ import type { Chunk } from './chunk.ts'
 
 type ProduceApi = typeof produceV11.api
 
-/** Numbers of records begin again at 0 after the largest one of 31 bits. */
+/** The numbers of records start at 0 again after the largest number of 31 bits. */
 const SEQUENCES = 2 ** 31
 
 /** How much of the time limit a leader waits for its replicas, so that its answer still comes in time. */

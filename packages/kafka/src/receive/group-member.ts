@@ -32,7 +32,7 @@ export interface Assignment {
 
 interface MemberHow {
   readonly assigned: (assignment: Assignment) => void
-  /** Called when the group is about to be rebalanced: what is committed now is committed in time. */
+  /** Called when the group is about to be rebalanced: offsets that are committed now are committed in time. */
   readonly rebalancing: () => void
   /** Called when this member cannot belong to its group any more. */
   readonly failed: (error: unknown) => void

@@ -10,7 +10,7 @@ import type { WatchedTopics } from './watched-topics.ts'
 type FetchResponse = fetchV17.FetchResponse
 type FetchedPartition = fetchV17.FetchResponsePartition
 
-/** How long Kafka waits for records. A partition that comes meanwhile waits as long. */
+/** How long Kafka waits for records. A partition that is added meanwhile waits as long. */
 const WAIT_MS = 500
 /** The pause of a partition after an answer that passes by itself. */
 const RETRY_MS = 200
@@ -67,7 +67,7 @@ export class PartitionFetcher {
     watchConnections(this.#pool)
   }
 
-  /** Begins the requests for which there is room. Must be called when partitions or room have come. */
+  /** Begins the requests for which there is room. Must be called when partitions were added, or when there is room again. */
   fetch(): void {
     if (this.#isEnded) return
     const owned = this.#how.owned()

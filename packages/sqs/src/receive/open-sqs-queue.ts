@@ -6,7 +6,7 @@ import type { MessageReader } from './message-reader.ts'
 import type { ReceivedQueue } from './received-queue.ts'
 import { SqsDelivery, type DeliveryOwner } from './sqs-delivery.ts'
 
-/** What a request of SQS returns at most. */
+/** The most messages that a request of SQS returns. */
 const MOST_MESSAGES = 10
 /** How many further requests look for messages when the first one has returned as many as it can. */
 const MOST_FURTHER = 8
@@ -116,7 +116,7 @@ export class OpenSqsQueue<P> implements OpenSource<P>, DeliveryOwner<P> {
     return polling
   }
 
-  /** Returns what no call has taken: nobody renews what no consumer has. */
+  /** Returns the messages that no call of `receive` has taken: no consumer would renew them. */
   #returnBuffer(): void {
     if (this.#receivers > 0) return
     for (const delivery of this.#buffer.splice(0)) void returned(delivery)
@@ -130,7 +130,7 @@ export class OpenSqsQueue<P> implements OpenSource<P>, DeliveryOwner<P> {
     const further = Array.from({ length: Math.ceil(left / MOST_MESSAGES) }, (_, n) =>
       this.#request(Math.min(MOST_MESSAGES, left - n * MOST_MESSAGES), 0),
     )
-    // There are messages already: whatever is wrong, the next receive fails, too.
+    // An error is ignored, because there are messages already: a lasting one fails the next receive, too.
     await Promise.allSettled(further)
   }
 
