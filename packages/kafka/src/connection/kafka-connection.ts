@@ -139,6 +139,7 @@ export class KafkaConnection implements Connection {
     this.#failure = reason
     this.#waves.fail(reason)
     breakConnections(this.#producer.connections)
+    // The connections are broken already, so closing may fail.
     this.#producer.close(true).catch(() => undefined)
     this.#ended.abort(reason)
   }

@@ -132,6 +132,7 @@ export class KafkaSubscription<P> implements OpenSource<P> {
     if (this.#failure === undefined) {
       this.stopReceiving()
       const flushed = within(this.#commits.flush(), CLOSE_TIMEOUT_MS, () => undefined, { ref: false })
+      // Records whose commit fails are delivered again.
       await unlessAborted(flushed, signal).catch(() => undefined)
     }
     this.#end(new BrokerUnavailableError(`The consumer of ${this.#name} disconnects.`))

@@ -91,6 +91,7 @@ export class PartitionFetcher {
     this.#isEnded = true
     clearTimeout(this.#timer)
     breakConnections(this.#pool)
+    // The connections are broken already, so closing may fail.
     this.#pool.close().catch(() => undefined)
   }
 

@@ -197,7 +197,10 @@ export class OpenConsumer<P> implements OpenSource<P>, DeliveryOwner<P> {
   async #cancel(): Promise<void> {
     await this.#asked?.cancel()
     if (this.#receiving > 0 && this.#receives) return
-    for (const delivery of this.#buffer.splice(0)) void this.#giveBack(delivery)
+    for (const delivery of this.#buffer.splice(0)) {
+      // A message that cannot be given back, such as without the right to settle, is delivered again after its lease.
+      this.#giveBack(delivery).catch(() => undefined)
+    }
   }
 
   async #close(signal: AbortSignal | undefined): Promise<void> {
@@ -205,6 +208,7 @@ export class OpenConsumer<P> implements OpenSource<P>, DeliveryOwner<P> {
     this.#wake.resolve()
     const held = [...this.#unsettled]
     const givingBack = within(this.#giveBackAll(held), CLOSE_TIMEOUT_MS, () => undefined, { ref: false })
+    // Messages that are not given back before the signal is aborted are delivered again after their lease.
     await unlessAborted(givingBack, signal).catch(() => undefined)
     this.#expiries.stop()
     for (const delivery of [...held, ...this.#buffer.splice(0)]) {

@@ -69,6 +69,7 @@ export class Pull {
     if (this.#isOver) return
     this.#isOver = true
     clearTimeout(this.#silence)
+    // A connection that has ended brings no message either.
     await this.#subscription.drain().catch(() => undefined)
   }
 

@@ -218,6 +218,7 @@ export class OpenStream<P> implements OpenSource<P>, DeliveryOwner<P> {
   }
 
   async #leave(): Promise<void> {
+    // `receive` throws the error of a fetch, unless it was aborted and waits no more.
     await this.#fetching?.catch(() => undefined)
     while (this.#settling.size > 0) await Promise.allSettled(this.#settling)
     this.#warnOfGone(await this.#group.leave())

@@ -137,7 +137,7 @@ export class StreamGroup {
     }
   }
 
-  /** Ends a read that waits at the server, if that is possible. */
+  /** Ends a read that waits at the server. If that fails, the read ends when its time is over. */
   unblock(): void {
     if (this.#readerId === undefined) return
     this.#send(['CLIENT', 'UNBLOCK', this.#readerId]).catch(() => undefined)

@@ -112,6 +112,7 @@ export class OpenSqsQueue<P> implements OpenSource<P>, DeliveryOwner<P> {
       this.#poll = undefined
       this.#returnBuffer()
     })
+    // `receive` throws the error, unless it was aborted and waits no more.
     polling.catch(() => undefined)
     return polling
   }
@@ -161,6 +162,7 @@ export class OpenSqsQueue<P> implements OpenSource<P>, DeliveryOwner<P> {
 
   async #close(signal: AbortSignal | undefined): Promise<void> {
     this.#closing.abort()
+    // An error of the last request leaves nothing to do: its messages, if any, are delivered again after their visibility timeout.
     const last = this.#poll ?? Promise.resolve()
     await unlessAborted(
       within(last, LAST_ANSWER_MS, () => undefined),
@@ -169,6 +171,7 @@ export class OpenSqsQueue<P> implements OpenSource<P>, DeliveryOwner<P> {
     this.#hangUp.abort(closedError())
     await last.catch(() => undefined)
     const returning = Promise.all([...this.#unsettled].map(returned)).then(() => this.queue.idle())
+    // Messages that are not returned before the signal is aborted are delivered again as well.
     await unlessAborted(returning, signal).catch(() => undefined)
     for (const delivery of this.#unsettled) delivery.lose()
     this.#expiries.stop()
