@@ -1,7 +1,6 @@
 import { PermanentError, RetryLaterError, type OutboxMessage } from '@txbox/core'
-import { nameOf, oneLine, reasonOf } from '@txbox/core/internal'
+import { isTraceparent, isTracestate, nameOf, oneLine, reasonOf } from '@txbox/core/internal'
 import { isSource, type EventSettings } from './cloud-events-options.ts'
-import { isTraceparent, isTracestate } from './traceparent.ts'
 
 /** Characters that the type String of CloudEvents excludes: control characters, noncharacters and lone surrogates. */
 const EXCLUDED = /[\p{Cc}\p{Noncharacter_Code_Point}\p{Surrogate}]/u
@@ -72,9 +71,10 @@ function chosen(
 function traceOf(headers: OutboxMessage['headers']): (readonly [string, string])[] {
   const traceparent = headerOf(headers, 'traceparent')
   const tracestate = headerOf(headers, 'tracestate')
-  if (traceparent === undefined || !isTraceparent(traceparent)) return []
-  const state = tracestate !== undefined && isTracestate(tracestate)
-  return [['traceparent', traceparent], ...(state ? [['tracestate', tracestate] as const] : [])]
+  if (!isTraceparent(traceparent)) return []
+  // A state may have tabs, which an attribute may not.
+  const hasState = isTracestate(tracestate) && !EXCLUDED.test(tracestate)
+  return [['traceparent', traceparent], ...(hasState ? [['tracestate', tracestate] as const] : [])]
 }
 
 function headerOf(headers: OutboxMessage['headers'], name: string): string | undefined {

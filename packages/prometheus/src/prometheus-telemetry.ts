@@ -1,6 +1,5 @@
 import type { Attributes, CounterName, GaugeName, HistogramName, SpanHandle, Telemetry } from '@txbox/core'
-import { OptionChecker } from '@txbox/core/internal'
-import { BUCKETS, COUNTERS, GAUGES, HISTOGRAMS } from './metric-texts.ts'
+import { BUCKETS, COUNTERS, GAUGES, HISTOGRAMS, OptionChecker } from '@txbox/core/internal'
 import { ObservedGauge } from './observed-gauge.ts'
 import { CounterSeries, HistogramSeries } from './series.ts'
 import { formatted, labelsOf, prometheusName, type Family, type Sample } from './text-format.ts'

@@ -1,4 +1,4 @@
-import { oneLine, propertyOf } from '@txbox/core/internal'
+import { aggregatedErrors, oneLine, propertyOf } from '@txbox/core/internal'
 
 /** The client hides the reason of a failure up to six levels deep. */
 const LEVELS = 8
@@ -26,8 +26,11 @@ export function isPassing(code: number): boolean {
   return PASSING.has(code)
 }
 
-/** Yields an error of the client and all errors in it, outermost first. */
-export function* errorsIn(error: unknown, levels = LEVELS): Generator<object> {
+/**
+ * Yields an error of the client and all errors in it, each before its causes. Core's `withCauses` would stop after some 30 errors, but a
+ * request may have an error for each of its partitions.
+ */
+function* errorsIn(error: unknown, levels = LEVELS): Generator<object> {
   if (typeof error !== 'object' || error === null || levels === 0) return
   yield error
   for (const below of causesOf(error)) yield* errorsIn(below, levels - 1)
@@ -35,11 +38,7 @@ export function* errorsIn(error: unknown, levels = LEVELS): Generator<object> {
 
 function causesOf(error: object): readonly unknown[] {
   const cause = propertyOf(error, 'cause')
-  const errors = propertyOf(error, 'errors')
-  return [
-    ...(cause === undefined ? [] : [cause]),
-    ...(Array.isArray(errors) ? (errors.slice(0, ERRORS_OF_A_LEVEL) as unknown[]) : []),
-  ]
+  return [...(cause === undefined ? [] : [cause]), ...aggregatedErrors(error, ERRORS_OF_A_LEVEL)]
 }
 
 /**
@@ -75,6 +74,19 @@ function textOf(error: object): string {
 function codeOf(error: object): number | undefined {
   const code = propertyOf(error, 'apiCode')
   return typeof code === 'number' ? code : undefined
+}
+
+/**
+ * Returns the response that has made the client throw, because a topic or partition in it has an error.
+ *
+ * @param list the member that identifies the response, which is a list.
+ */
+export function responseIn<R extends object>(error: unknown, list: keyof R): R | undefined {
+  for (const each of errorsIn(error)) {
+    const response = propertyOf(each, 'response')
+    if (Array.isArray(propertyOf(response, list))) return response as R
+  }
+  return undefined
 }
 
 /** The codes of Kafka that an error and the errors in it name. Empty if Kafka did not answer. */

@@ -1,6 +1,5 @@
-import { propertyOf } from '@txbox/core/internal'
 import { ConnectionPool, FetchIsolationLevels, type Consumer, type fetchV17 } from '@platformatic/kafka'
-import { errorsIn } from '../connection/client-errors.ts'
+import { responseIn } from '../connection/client-errors.ts'
 import { clientOptions, type ClientSettings } from '../connection/client-settings.ts'
 import { breakConnections, watchConnections } from '../connection/watched-connections.ts'
 import type { OwnedPartition } from './owned-partition.ts'
@@ -166,7 +165,7 @@ export class PartitionFetcher {
         isolationLevel: FetchIsolationLevels.READ_COMMITTED,
       })
     } catch (error) {
-      const response = responseIn(error)
+      const response = responseIn<FetchResponse>(error, 'responses')
       if (response === undefined) throw error
       return response
     }
@@ -216,13 +215,4 @@ function addTo(partition: OwnedPartition, from: bigint, answer: FetchedPartition
 
 function nameOf(topicId: string, partition: number): string {
   return `${topicId}:${partition}`
-}
-
-/** The response that has made the client throw, because one of its partitions has an error. */
-function responseIn(error: unknown): FetchResponse | undefined {
-  for (const each of errorsIn(error)) {
-    const response = propertyOf(each, 'response')
-    if (Array.isArray(propertyOf(response, 'responses'))) return response as FetchResponse
-  }
-  return undefined
 }
