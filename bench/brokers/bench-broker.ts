@@ -35,7 +35,7 @@ export interface OpenBroker {
 /** How many deliveries the consumers of all brokers hold. */
 export const PREFETCH = 100
 
-/** The fields of a message as a loop by hand sends them beside the payload. */
+/** Returns the fields of a row that a hand-written loop sends beside the payload. */
 export function fieldsOf({ id, key, type, content_type }: HandRow): Readonly<Record<string, string>> {
   return {
     'txbox-id': id,

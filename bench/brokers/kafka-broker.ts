@@ -84,7 +84,7 @@ async function storedIn(admin: Admin, name: string): Promise<number> {
   return topic!.partitions.reduce((sum, { offset }) => sum + Number(offset), 0)
 }
 
-/** Commits by itself, as most users let the client do. */
+/** The client commits by itself, as in most applications. */
 async function receive(topic: string, messages: number): Promise<void> {
   const consumer = new Consumer({ clientId: 'txbox-bench', bootstrapBrokers: BROKERS, groupId: randomUUID() })
   const stream = await consumer.consume({ topics: [topic], mode: 'earliest', autocommit: true })

@@ -3,7 +3,10 @@ import type { Waiter } from './waiter.ts'
 
 const SILENCE_MS = 5000
 const WARM_UP_MESSAGES = 20
-/** How long messages of the steady rate are waited for, once the last one was sent. Those that have not arrived count as endless. */
+/**
+ * The longest wait for messages of the steady rate after the last one was sent. A message that has not arrived by then has the
+ * latency Infinity.
+ */
 const LONGEST_WAIT_MS = 10_000
 /** The silences of a round, after each of which a message is sent. */
 const FIRST_MESSAGES = 3
@@ -50,7 +53,7 @@ export async function measureWaiter(waiter: Waiter, load: Load, into: WaiterFigu
       await pause(Math.max(0, next - performance.now()))
       sending.push(send())
     }
-    // A peer that handles less than is sent would need many minutes for the rest.
+    // A peer that is slower than the rate would need many minutes for the rest.
     const late = pause(LONGEST_WAIT_MS).then(() => Infinity)
     into.steady.push(...(await Promise.all(sending.map((arrived) => Promise.race([arrived, late])))))
   } finally {

@@ -16,7 +16,7 @@ export function percentile(samples: readonly number[], percent: number): number 
   const below = sorted[Math.floor(place)] ?? Number.NaN
   const above = sorted[Math.ceil(place)] ?? Number.NaN
   const share = place - Math.floor(place)
-  // Samples may be endless, and differences of endless numbers are no numbers.
+  // A sample may be Infinity, and Infinity - Infinity is NaN.
   return share === 0 || below === above ? below : below + (above - below) * share
 }
 

@@ -16,13 +16,13 @@ export interface HandRow extends HandMessage {
   readonly payload: Buffer
 }
 
-/** What a loop by hand publishes with. */
+/** The client of a broker with which a hand-written loop publishes. */
 export interface HandClient {
   publish(rows: readonly HandRow[]): Promise<void>
   close(): Promise<void>
 }
 
-/** The fields of a message that a loop by hand stores and reads. */
+/** The fields of a message that a hand-written loop stores and reads. */
 export interface HandTable {
   readonly columns: readonly string[]
   /** Reads from a table of txbox. */

@@ -15,7 +15,7 @@ export const idleOrderedPublisher: Publisher = { ...idlePublisher, ordering: 'pe
 /** The client of a loop that publishes to nobody. */
 const NOBODY: HandClient = { publish: async () => undefined, close: async () => undefined }
 
-/** A relay by hand, with a new client for each drain. Only a table of whole messages has what a client publishes. */
+/** A relay by hand, with a new client for each drain. A client that publishes needs a table of whole messages. */
 export async function handVariant<N extends string>(
   database: BenchDatabase,
   pool: Pool,

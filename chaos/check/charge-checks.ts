@@ -8,15 +8,15 @@ type Found = Omit<Violation, 'check'>
 
 /** The clocks of two processes may differ by this much. */
 const CLOCKS_MS = 20
-/** A failover may have lost what was committed this long before it, and leases that were extended until then. */
+/** A failover may have lost transactions that were committed up to this long before it, also extensions of leases. */
 const FAILOVER_MS = 15_000
 
-/** An effect under a lease happens at least once, and all answers name one of its calls. */
+/** Checks the requests under a lease: their effect happens at least once, and all answers name one of the calls of the provider. */
 export function checkCharges(record: ChargeRecord): Omit<Verdict, 'check'> {
   return found('http charge', paymentsOf(record).length, [...wrongCharges(record), ...wrongStored(record)])
 }
 
-/** What may be wrong while requests are being handled. */
+/** Finds the violations that can be seen while requests are still being handled. */
 export function wrongCharges(record: Omit<ChargeRecord, 'leasedResponses'>): readonly Found[] {
   const payments = paymentsOf(record)
   const charges = Map.groupBy(record.charges, ({ key }) => key)

@@ -25,7 +25,7 @@ export interface ChargeRecord {
   readonly failovers: readonly number[]
 }
 
-/** In the order in which they began. The last line of a log that is being written may not be whole. */
+/** Returns the charges in the order in which they began. The last line of a log that is being written may not be whole. */
 export function readCharges(file: string): readonly Charge[] {
   if (!existsSync(file)) return []
   const charges = new Map<string, Charge>()

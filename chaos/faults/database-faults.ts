@@ -136,7 +136,7 @@ export const settlementDelayed: Fault = {
     const slots = [slot, ...localBeside(fleet, draw)]
     const locked = slots.length > 1 ? [table, tables.localOutbox] : [table]
     const processes = slots.map((one) => fleet.process(one))
-    // On MySQL, a lock that lets others read holds up a settlement, too, and leaves the tables alone that triggers write.
+    // On MySQL, a lock that lets others read also holds up a settlement, and does not lock the tables that triggers write.
     const statements =
       engine === 'postgres'
         ? ['begin', lockOf(engine, locked)]

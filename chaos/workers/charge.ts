@@ -30,7 +30,7 @@ export async function charge(
   // While the lease is held, the client sends the request again.
   if (draw.chance(0.2)) await pause(draw.integer(0, 150))
   await suffer(worker, ill)
-  // A process that was frozen learns by its timers that its lease has passed: they come first.
+  // After a freeze, the timers run first, so that this process notices that its lease has ended.
   await nextTurn()
   const endedMs = steadyNow()
   signal.throwIfAborted()

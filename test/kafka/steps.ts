@@ -1,34 +1,8 @@
-import type { StoredRecord } from './topic-log.ts'
+import type { Step } from '../support/subjects/steps.ts'
 import { idOf } from './kafka-under-test.ts'
+import type { StoredRecord } from './topic-log.ts'
 
-interface Step {
-  readonly key: string
-  readonly n: number
-}
-
-/** Steps of several keys in turn, each key numbered from `from`. */
-export function steps(topic: string, keys: number, each: number, from = 1) {
-  return Array.from({ length: keys * each }, (_, index) => {
-    const key = `key ${index % keys}`
-    return { topic, key, payload: { key, n: Math.floor(index / keys) + from } satisfies Step }
-  })
-}
-
-/** The numbers of each key as a consumer sees them that drops duplicates. */
-export function numbersByKey(records: readonly StoredRecord[]): Record<string, number[]> {
-  const firsts = new Map(records.toReversed().map((record) => [idOf(record), record]))
-  const numbers: Record<string, number[]> = {}
-  for (const record of records) {
-    if (firsts.get(idOf(record)) !== record) continue
-    const { key, n } = JSON.parse(String(record.value)) as Step
-    const own = (numbers[key] ??= [])
-    own.push(n)
-  }
-  return numbers
-}
-
-/** What `numbersByKey` has if nothing is missing or out of order. */
-export function allNumbers(keys: number, each: number): Record<string, number[]> {
-  const ascending = Array.from({ length: each }, (_, n) => n + 1)
-  return Object.fromEntries(Array.from({ length: keys }, (_, key) => [`key ${key}`, ascending]))
+/** The steps in records, for `numbersByKey`. */
+export function stepsIn(records: readonly StoredRecord[]): { id: string; step: Step }[] {
+  return records.map((record) => ({ id: idOf(record), step: JSON.parse(String(record.value)) as Step }))
 }

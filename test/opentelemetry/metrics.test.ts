@@ -165,10 +165,16 @@ test('a gauge is read at each export, also one from before the SDK, until it is 
   ])
   expect(await valueOf('txbox.oldest_due.age', { queue: 'b' })).toBe(9)
   expect((await metric('txbox.oldest_due.age'))!.descriptor.unit).toBe('s')
+  expect((await metric('txbox.oldest_due.age'))!.descriptor.description).toMatch(/^How long the message/)
   end()
   early()
   const before = reads
   expect(before).toBeGreaterThan(0)
   await provider.forceFlush()
   expect(reads).toBe(before)
+})
+
+test('the gauge of 0 or 1 has no unit: exporters to Prometheus add _ratio to the name of a gauge with the unit 1', async () => {
+  onTestFinished(telemetry.observe('txbox.relay.publisher.up', async () => [{ value: 1, attributes: {} }]))
+  expect((await metric('txbox.relay.publisher.up'))!.descriptor.unit).toBe('')
 })

@@ -2,28 +2,9 @@ import net from 'node:net'
 import tls from 'node:tls'
 import { expect, onTestFinished, test } from 'vitest'
 import { failure, outboxMessages, publish, summary, useBroker } from './broker-under-test.ts'
+import { cert, key } from '../support/worlds/test-certificate.ts'
 
 const broker = useBroker()
-
-// Self-signed, for 127.0.0.1 and localhost, until 2126; only for this test.
-const cert = `-----BEGIN CERTIFICATE-----
-MIIBnDCCAUOgAwIBAgIUYFj+NiRJNPn6Ke0KURcroVRh7qswCgYIKoZIzj0EAwIw
-FTETMBEGA1UEAwwKdHhib3ggdGVzdDAgFw0yNjExMjExMDMyMzVaGA8yMTI2MTAy
-ODEwMzIzNVowFTETMBEGA1UEAwwKdHhib3ggdGVzdDBZMBMGByqGSM49AgEGCCqG
-SM49AwEHA0IABBgbnX6zlaTZkHAd3QIw5rb5nz+MhNZRNXmiqkXjlIRgRVMcZbs9
-6psFXNgPpFiJoJH0RlX8NVLKT8nj3EPi0HCjbzBtMB0GA1UdDgQWBBRmHPsJM6To
-IFbXq5cLqtvWFvfWXDAfBgNVHSMEGDAWgBRmHPsJM6ToIFbXq5cLqtvWFvfWXDAP
-BgNVHRMBAf8EBTADAQH/MBoGA1UdEQQTMBGHBH8AAAGCCWxvY2FsaG9zdDAKBggq
-hkjOPQQDAgNHADBEAiA9QGuslBXjRCCPimr0ISjO7VrXId18PQcVo4ab71naIwIg
-buVc21f45ATK8KagiX4mqUT6CTeHhZJksrEHWLb6PkY=
------END CERTIFICATE-----
-`
-const key = `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgwkKGM6rcjkW7G0VZ
-kZrv1GTYyUOaoRapEHXW+DjTii+hRANCAAQYG51+s5Wk2ZBwHd0CMOa2+Z8/jITW
-UTV5oqpF45SEYEVTHGW7PeqbBVzYD6RYiaCR9EZV/DVSyk/J49xD4tBw
------END PRIVATE KEY-----
-`
 
 /** TLS in front of the broker, as in a load balancer. @returns the port */
 async function tlsBeforeBroker(options: tls.TlsOptions = {}): Promise<number> {

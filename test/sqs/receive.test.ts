@@ -2,40 +2,13 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Message } from '@aws-sdk/client-sqs'
 import { expect, onTestFinished, test } from 'vitest'
 import { createConsumer } from '@txbox/consumer'
-import type { Delivery, OpenSource } from '@txbox/core'
-import { sqsSource, type SqsSourceOptions } from '@txbox/sqs'
+import { sqsSource } from '@txbox/sqs'
 import { until } from '../support/worlds/until.ts'
+import { NEVER, entry, idsOf, openerOf, receive } from './receiving.ts'
 import { attributeOf, useSqs } from './sqs-under-test.ts'
 
 const sqs = useSqs()
-const NEVER = new AbortController().signal
-
-async function opened(options: SqsSourceOptions, prefetch = 10): Promise<OpenSource> {
-  const source = sqsSource({ client: sqs.current.client, ...options })
-  const open = await source.open({ prefetch, failed: () => undefined })
-  onTestFinished(() => open.close())
-  return open
-}
-
-async function receive(open: OpenSource, count: number): Promise<Delivery[]> {
-  const deliveries: Delivery[] = []
-  while (deliveries.length < count) {
-    deliveries.push(...(await open.receive(count - deliveries.length, { signal: NEVER })))
-  }
-  return deliveries
-}
-
-function entry(id: string, group?: string, MessageBody = '{}') {
-  return {
-    MessageBody,
-    MessageAttributes: { 'txbox-id': { DataType: 'String', StringValue: id } },
-    ...(group !== undefined && { MessageGroupId: group, MessageDeduplicationId: id }),
-  }
-}
-
-function idsOf(deliveries: readonly Delivery[]): string[] {
-  return deliveries.map(({ message }) => message.id)
-}
+const opened = openerOf(sqs)
 
 test('C18 one receive returns as many messages as are wanted, by several requests', async () => {
   const queue = await sqs.current.queue()

@@ -170,8 +170,12 @@ describe('attributes', () => {
     expect(sent.headers).not.toHaveProperty('ce_tracestate')
   })
 
-  test('a state that is too long is dropped, and the trace stays', async () => {
-    const sent = await eventOf({ headers: { traceparent: TRACEPARENT, tracestate: 'a'.repeat(513) } }, KAFKA)
+  test.for([
+    ['too long', `a=${'b'.repeat(511)}`],
+    ['no list of keys and values', 'a'],
+    ['a list with a tab', 'a=1,\tb=2'],
+  ])('a state that is %s is dropped, and the trace stays', async ([, tracestate]) => {
+    const sent = await eventOf({ headers: { traceparent: TRACEPARENT, tracestate: tracestate! } }, KAFKA)
     expect(sent.headers['ce_traceparent']).toBe(TRACEPARENT)
     expect(sent.headers).not.toHaveProperty('ce_tracestate')
   })

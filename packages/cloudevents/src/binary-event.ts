@@ -3,7 +3,10 @@ import { oneLine } from '@txbox/core/internal'
 import { refusal, type EventAttributes } from './event-attributes.ts'
 import { withPayload } from './with-payload.ts'
 
-/** Percent-encodes what the bindings for HTTP and NATS prescribe: blanks, quotes, percent signs, and all but visible ASCII. */
+/**
+ * Percent-encodes a value as the bindings for HTTP and NATS prescribe: spaces, quotes, percent signs, and all characters beyond
+ * visible ASCII.
+ */
 function encoded(value: string): string {
   return value.replaceAll(/[^!#-$&-~]+/g, (text) =>
     [...Buffer.from(text)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join(''),
@@ -23,7 +26,7 @@ export function binaryEvent(
 ): OutboxMessage {
   const events: [string, string][] = []
   for (const [name, value] of attributes) {
-    // The broker has a field of its own for both, which stays with the message.
+    // The message keeps its content type and content encoding, for which the broker has fields of its own.
     if (name === 'contentencoding' || (name === 'datacontenttype' && !contentTypeAsAttribute)) continue
     events.push([`${prefix}${name}`, percentEncode ? encoded(value) : value])
   }

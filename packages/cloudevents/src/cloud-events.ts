@@ -14,7 +14,7 @@ import { structuredEvent } from './structured-event.ts'
 
 const SKIPPED: PublishResult = { status: 'skipped' }
 
-/** The publishers that this package has made. An event in an event would be of no use. */
+/** The publishers that this package has made, which must not be wrapped again: an event would contain another one. */
 const WRAPPERS = new WeakSet<Publisher>()
 
 /**
@@ -39,7 +39,7 @@ export function cloudEvents(options: CloudEventsOptions): Publisher {
   }
   const events = new EventPublishing(publisher, settings)
   const publish = events.publish.bind(events)
-  // Whatever members publishers have or get, they are passed on.
+  // All members of the publisher are passed on, also those that later versions of `Publisher` have.
   const wrapper = new Proxy({} as Publisher, {
     get(_, name): unknown {
       if (name === 'publish') return publish
@@ -73,7 +73,7 @@ class EventPublishing {
     const stopped = new Set<string>()
     for (const [place, message] of messages.entries()) {
       const { key } = message
-      // What follows a refused message of its key is not sent.
+      // A message is not sent if an earlier message of its key was refused.
       const event = key !== undefined && stopped.has(key) ? SKIPPED : this.#eventOrRejection(message)
       if (!('status' in event)) {
         events.push(event)

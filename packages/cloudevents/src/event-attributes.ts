@@ -1,9 +1,8 @@
 import { PermanentError, RetryLaterError, type OutboxMessage } from '@txbox/core'
-import { nameOf, oneLine, reasonOf } from '@txbox/core/internal'
+import { isTraceparent, isTracestate, nameOf, oneLine, reasonOf } from '@txbox/core/internal'
 import { isSource, type EventSettings } from './cloud-events-options.ts'
-import { isTraceparent, isTracestate } from './traceparent.ts'
 
-/** Characters that the type String of CloudEvents excludes: controls, and what is no character of Unicode. */
+/** Characters that the type String of CloudEvents excludes: control characters, noncharacters and lone surrogates. */
 const EXCLUDED = /[\p{Cc}\p{Noncharacter_Code_Point}\p{Surrogate}]/u
 
 /** The attributes of an event in their order, each once. `datacontenttype` is among them. */
@@ -68,13 +67,14 @@ function chosen(
   }
 }
 
-/** The distributed tracing extension. A trace context that is not valid is no attribute; the header stays as it is. */
+/** The distributed tracing extension. An invalid trace context does not become an attribute, and its header stays as it is. */
 function traceOf(headers: OutboxMessage['headers']): (readonly [string, string])[] {
   const traceparent = headerOf(headers, 'traceparent')
   const tracestate = headerOf(headers, 'tracestate')
-  if (traceparent === undefined || !isTraceparent(traceparent)) return []
-  const state = tracestate !== undefined && isTracestate(tracestate)
-  return [['traceparent', traceparent], ...(state ? [['tracestate', tracestate] as const] : [])]
+  if (!isTraceparent(traceparent)) return []
+  // A state may have tabs, which an attribute may not.
+  const hasState = isTracestate(tracestate) && !EXCLUDED.test(tracestate)
+  return [['traceparent', traceparent], ...(hasState ? [['tracestate', tracestate] as const] : [])]
 }
 
 function headerOf(headers: OutboxMessage['headers'], name: string): string | undefined {

@@ -5,7 +5,7 @@ import { prometheusTelemetry, type PrometheusTelemetry } from '@txbox/prometheus
 import { readVersion } from './read-version.ts'
 import type { stderrLog } from './stderr-log.ts'
 
-/** The figures are as old as this at the most, however often the metrics are scraped. */
+/** The database is read at most this often, so a figure is at most this old, however often the metrics are scraped. */
 const READ_EVERY_MS = 5000
 /** How long a scrape waits for the database and for the publisher. */
 const SCRAPE_TIMEOUT_MS = 2000
@@ -35,7 +35,10 @@ export function commandMetrics(
   return metrics
 }
 
-/** The telemetry of a process whose metrics are scraped. One that is registered gets the traces, and counts the same. */
+/**
+ * Returns the telemetry of a process whose metrics are scraped. A telemetry that is registered for the process gets the traces, and
+ * the same counts and durations.
+ */
 export function besideRegistered(metrics: Telemetry): Telemetry {
   return {
     capture: () => registeredTelemetry()?.capture(),

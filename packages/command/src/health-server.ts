@@ -22,7 +22,7 @@ export function refuseMetricsWithoutPort(options: {
   }
 }
 
-/** What answers `GET /metrics`. */
+/** The metrics that `GET /metrics` returns. */
 export interface Metrics {
   readonly contentType: string
   /** Never rejects. */

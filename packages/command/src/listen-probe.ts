@@ -18,6 +18,7 @@ export async function probeListen(ClientOfPg: typeof Client, url: string): Promi
       connectionTimeoutMillis: TIMEOUT_MS,
       query_timeout: TIMEOUT_MS,
     })
+    // The calls that fail throw the same errors.
     client.on('error', () => undefined)
     return client
   }) as [Client, Client]

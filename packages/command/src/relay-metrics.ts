@@ -11,7 +11,7 @@ export function observeRelay(
   relay: Relay,
   isPublisherUp: () => boolean | undefined,
 ): void {
-  // A counter that begins at its first message would hide this message from rates.
+  // `rate()` would not see the first message of a counter that appears with this message.
   for (const outcome of ['accepted', 'rejected', 'dead_lettered', 'uncounted']) {
     telemetry.count('txbox.relay.messages', 0, { outcome })
   }

@@ -49,7 +49,7 @@ export class RelayReadiness implements HealthChecks {
     return publisher.ok ? this.#databaseHealth() : publisher
   }
 
-  /** Waits for nothing: `undefined` before the first check of the publisher has ended. */
+  /** Returns the result of the last check without waiting; `undefined` before the first check of the publisher has ended. */
   isPublisherUp(): boolean | undefined {
     this.#checkAgain()
     return this.#known?.up ?? (this.#publisher.check === undefined ? true : undefined)

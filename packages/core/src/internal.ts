@@ -6,7 +6,7 @@ export { allowedFindings } from './database/allowed-findings.ts'
 export { attemptsOnConflict } from './time/attempts-on-conflict.ts'
 export { cloudEventIn, identityOfCloudEvent, withCloudEvent } from './messages/cloud-event-identity.ts'
 export { canonicalJson } from './messages/canonical-json.ts'
-export { isCausedBy, withCauses } from './errors/causes.ts'
+export { aggregatedErrors, isCausedBy, withCauses } from './errors/causes.ts'
 export { isClusterConflict, isMysqlConflict, isPostgresConflict } from './errors/conflict-errors.ts'
 export { CAUSATION_HEADER, causing, type Cause } from './sending/causes-of-messages.ts'
 export { createSender } from './sending/create-sender.ts'
@@ -19,8 +19,6 @@ export {
   SENDS_CONSUMER,
   deduplicationRules,
   sendIdentity,
-  type DeduplicationRules,
-  type SendHistory,
   type SendIdentity,
 } from './sending/deduplication.ts'
 export {
@@ -32,15 +30,15 @@ export {
   dedupTokenOf,
   type DedupSettings,
 } from './options/dedup-options.ts'
-export { withError, type StoredErrors } from './errors/error-history.ts'
+export { withError } from './errors/error-history.ts'
 export { explanationOf } from './errors/explanation-of.ts'
 export { isFullDisk } from './errors/full-disk-errors.ts'
 export { LONGEST_TIMER_MS } from './time/durations.ts'
 export { HeldShard } from './leases/held-shard.ts'
 export { LeaseKeeper } from './leases/lease-keeper.ts'
-export { LeaseGroup, type LeaseGroupEvents } from './leases/lease-group.ts'
-export { LOCAL_LEASES, RELAY_LEASES, type LeaseNames } from './leases/lease-names.ts'
-export { systemClock, trustFrom, type Clock, type Trust } from './leases/lease-trust.ts'
+export { LeaseGroup } from './leases/lease-group.ts'
+export { LOCAL_LEASES, RELAY_LEASES } from './leases/lease-names.ts'
+export { systemClock, trustFrom, type Clock } from './leases/lease-trust.ts'
 export { notifyOption } from './options/notify-option.ts'
 export { PollPace } from './leases/poll-pace.ts'
 export {
@@ -50,7 +48,7 @@ export {
   type PollIntervals,
 } from './leases/poll-intervals.ts'
 export { SuspectCalm } from './leases/suspect-calm.ts'
-export { decodeHeaders, encodeMessages, shardOf, type SendingCall } from './sending/encode-messages.ts'
+export { decodeHeaders, encodeMessages, shardOf } from './sending/encode-messages.ts'
 export { diagnose, diagnosed, isDiagnosed } from './events/diagnostics.ts'
 export { EventListeners } from './events/event-listeners.ts'
 export { idempotencyKey, inboxKey, type InboxKey } from './messages/keys.ts'
@@ -100,7 +98,8 @@ export { uuidV7 } from './messages/uuid-v7.ts'
 export { mysqlVersionRange, postgresVersionRange } from './database/version-ranges.ts'
 export { within } from './time/within.ts'
 export { ATTRIBUTES } from './telemetry/names.ts'
-export { observeDatabase, type ReadPart } from './telemetry/database-gauges.ts'
+export { BUCKETS, COUNTERS, GAUGES, HISTOGRAMS } from './telemetry/metric-texts.ts'
+export { observeDatabase } from './telemetry/database-gauges.ts'
 export { GuardedTelemetry } from './telemetry/guarded-telemetry.ts'
 export {
   registeredTelemetry,

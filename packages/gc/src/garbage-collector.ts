@@ -90,7 +90,7 @@ export interface GarbageCollectorOptions {
    */
   logger?: Logger | false | undefined
   /**
-   * Where metrics go.
+   * The telemetry that receives metrics.
    *
    * @default the telemetry that is registered for the process, such as by `import '@txbox/opentelemetry/register'`
    */

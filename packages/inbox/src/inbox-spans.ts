@@ -28,9 +28,9 @@ export class InboxSpans {
       return outcome
     }
     if (isInSpan(message)) return counted()
-    return telemetry.span(processingOne(message, this.#processing), async (tell) => {
+    return telemetry.span(processingOne(message, this.#processing), async (handle) => {
       const outcome = await counted()
-      tell.set({ [ATTRIBUTES.inboxOutcome]: outcome.status })
+      handle.set({ [ATTRIBUTES.inboxOutcome]: outcome.status })
       return outcome
     })
   }

@@ -90,16 +90,16 @@ export interface InboxOptions<M extends AnyMessage> {
   /** Called for each duplicate, before the call returns. An error that the callback throws is ignored. */
   onDuplicate?: ((event: DuplicateEvent<M>) => void) | undefined
   /**
-   * Where traces go: each message, or batch, is handled in a span `process <consumer>`, in which the handler runs. A consumer with
-   * this inbox has a span of its own, and the inbox then begins none.
+   * The telemetry that receives traces and metrics: each message, or batch, is handled in a span `process <consumer>`, in which the
+   * handler runs. A consumer with this inbox has a span of its own, and the inbox then begins none.
    *
    * @default the telemetry that is registered for the process, such as by `import '@txbox/opentelemetry/register'`
    */
   telemetry?: Telemetry | undefined
   /**
-   * What the span of a message has to do with its headers `traceparent` and `tracestate`. `'message'`: the span is part of that trace:
-   * a child of the code that is running, if that is part of it too. `'link'`: the span is part of the trace of the code that is running,
-   * or begins one, and is linked to the other one. The span of a batch is always linked.
+   * How the span of a message is related to the headers `traceparent` and `tracestate` of the message. `'message'`: the span is part
+   * of that trace: a child of the code that is running, if that is part of it too. `'link'`: the span is part of the trace of the
+   * code that is running, or begins one, and is linked to the other one. The span of a batch is always linked.
    *
    * @default 'message'
    */

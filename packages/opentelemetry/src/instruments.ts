@@ -4,16 +4,15 @@ import {
   type Counter,
   type Histogram,
   type Meter,
+  type MetricOptions,
   type ObservableCallback,
   type ObservableGauge,
 } from '@opentelemetry/api'
 import type { CounterName, GaugeName, HistogramName, Observation } from '@txbox/core'
+import { BUCKETS, COUNTERS, GAUGES, HISTOGRAMS } from '@txbox/core/internal'
 
 /** The name of the scope of all spans and metrics. */
 export const INSTRUMENTATION = '@txbox/opentelemetry'
-
-/** The buckets of the semantic conventions, in seconds. */
-const BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
 
 interface Gauge {
   readonly metric: GaugeName
@@ -41,7 +40,7 @@ export class Instruments {
     const meter = this.#current()
     let counter = this.#counters.get(metric)
     if (counter === undefined) {
-      counter = meter.createCounter(metric, { unit: unitOf(metric) })
+      counter = meter.createCounter(metric, described(COUNTERS[metric]))
       this.#counters.set(metric, counter)
     }
     return counter
@@ -52,7 +51,7 @@ export class Instruments {
     let histogram = this.#histograms.get(metric)
     if (histogram === undefined) {
       histogram = meter.createHistogram(metric, {
-        unit: 's',
+        ...described(HISTOGRAMS[metric]),
         valueType: ValueType.DOUBLE,
         advice: { explicitBucketBoundaries: BUCKETS },
       })
@@ -95,18 +94,13 @@ export class Instruments {
   #observable(metric: GaugeName): ObservableGauge {
     let observable = this.#observables.get(metric)
     if (observable === undefined) {
-      observable = this.#meter!.createObservableGauge(metric, { unit: unitOf(metric) })
+      observable = this.#meter!.createObservableGauge(metric, described(GAUGES[metric]))
       this.#observables.set(metric, observable)
     }
     return observable
   }
 }
 
-/** The units of the semantic conventions, and of UCUM. */
-function unitOf(metric: CounterName | GaugeName): string {
-  if (metric.endsWith('.age')) return 's'
-  if (metric.endsWith('.rows')) return '{row}'
-  if (metric === 'txbox.relay.shards' || metric === 'txbox.relay.leases.lost') return '{shard}'
-  if (metric === 'txbox.relay.publisher.up') return '1'
-  return '{message}'
+function described({ unit, help }: (typeof COUNTERS)[CounterName]): MetricOptions {
+  return { unit, description: help }
 }

@@ -20,19 +20,19 @@ export interface OpenTelemetryOptions {
   /** @default that of the global meter provider, which may be set later */
   meter?: Meter | undefined
   /**
-   * Which spans there are.
+   * The spans that are created.
    *
    * - `'all'`: `create <topic>` around the storing of messages, `send <topic>` around each call of the publisher, and
    *   `process <consumer>` around the handling of a message.
-   * - `'links-only'`: all except `create`: what is linked to, or continued, is the span of the code that publishes.
+   * - `'links-only'`: all except `create`: other spans are linked to, or continue, the span of the code that publishes.
    * - `'none'`: no spans. The contexts of messages travel on, and handlers run in them.
    *
    * @default 'all'
    */
   spans?: 'all' | 'links-only' | 'none' | undefined
   /**
-   * Whether metrics have the attribute `messaging.destination.name`. Each topic is a time series of its own then, so do not set it if
-   * topics are many. @default false
+   * Whether metrics have the attribute `messaging.destination.name`. Each topic is then a time series of its own, so leave this off
+   * if there are many topics. @default false
    */
   destinationAttribute?: boolean | undefined
 }
@@ -44,14 +44,14 @@ const KINDS = {
   internal: SpanKind.INTERNAL,
 } as const
 
-/** The handle of a span that there is not. */
+/** The handle of work without a span. */
 const NO_SPAN: SpanHandle = { set: () => undefined, failed: () => undefined }
 
 const ERROR_CHARACTERS = 300
 
 /**
  * Sends the traces and metrics of txbox to OpenTelemetry. Pass the result to the option `telemetry`, or import
- * `@txbox/opentelemetry/register` to use it in all of the process.
+ * `@txbox/opentelemetry/register` to use it in the whole process.
  *
  * @throws {InvalidOptionError} for an unknown or wrong option.
  */
@@ -93,8 +93,9 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
 }
 
 /**
- * Looks the tracer up at each use, so that an SDK may start later than txbox. The tracer of a provider that is set later does not do:
- * the API exists once for `import` and once for `require`, and only that of the SDK passes on.
+ * Looks the tracer up at each use, so that an SDK may start later than txbox. A tracer that was taken before the SDK has started does
+ * not suffice: the package of the API may be loaded twice, by `import` and by `require`, and only the tracers of the copy that the
+ * SDK uses pass on to the SDK.
  */
 function globalTracer(): () => Tracer {
   let provider: TracerProvider | undefined
@@ -122,7 +123,7 @@ function begun(tracer: Tracer, description: SpanDescription, parent: Context): S
   )
 }
 
-async function ended<R>(span: Span, work: (tell: SpanHandle) => Promise<R>): Promise<R> {
+async function ended<R>(span: Span, work: (handle: SpanHandle) => Promise<R>): Promise<R> {
   try {
     return await work({
       set: (attributes) => void span.setAttributes(attributes),

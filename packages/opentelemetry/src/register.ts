@@ -1,4 +1,4 @@
-/* Importing this module sends the traces and metrics of all of the process to OpenTelemetry. */
+/* Importing this module sends the traces and metrics of the whole process to OpenTelemetry. */
 import { telemetryKey } from '@txbox/core'
 import { openTelemetry } from './open-telemetry.ts'
 

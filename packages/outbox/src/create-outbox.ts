@@ -108,8 +108,8 @@ export interface OutboxOptions {
    */
   deduplication?: DeduplicationOptions
   /**
-   * Where traces go. The context of the code that publishes is stored with each message, and travels on with it; a header
-   * `traceparent` of a message takes precedence.
+   * The telemetry that receives traces and metrics. The context of the code that publishes is stored with each message, and travels
+   * on with it; a header `traceparent` of a message takes precedence.
    *
    * @default the telemetry that is registered for the process, such as by `import '@txbox/opentelemetry/register'`
    */

@@ -1,6 +1,5 @@
 import type { Attributes, CounterName, GaugeName, HistogramName, SpanHandle, Telemetry } from '@txbox/core'
-import { OptionChecker } from '@txbox/core/internal'
-import { BUCKETS, COUNTERS, GAUGES, HISTOGRAMS } from './metric-texts.ts'
+import { BUCKETS, COUNTERS, GAUGES, HISTOGRAMS, OptionChecker } from '@txbox/core/internal'
 import { ObservedGauge } from './observed-gauge.ts'
 import { CounterSeries, HistogramSeries } from './series.ts'
 import { formatted, labelsOf, prometheusName, type Family, type Sample } from './text-format.ts'
@@ -28,7 +27,7 @@ export interface PrometheusTelemetry extends Telemetry {
   text(): Promise<string>
 }
 
-/** The handle of a span that there is not. */
+/** The handle of work without a span. */
 const NO_SPAN: SpanHandle = { set: () => undefined, failed: () => undefined }
 
 const STALE =
@@ -36,8 +35,8 @@ const STALE =
 
 /**
  * Keeps the metrics of txbox in this process, and writes them for Prometheus. Pass the result to the option `telemetry`, and answer
- * scrapes with `text()`. The names follow the rules of OpenTelemetry: `txbox.oldest_due.age` is `txbox_oldest_due_age_seconds`.
- * A metric has at most 2000 time series; what is beyond is counted in one with the label `otel_metric_overflow`.
+ * scrapes with `text()`. The names follow the rules of OpenTelemetry: `txbox.oldest_due.age` is `txbox_oldest_due_age_seconds`. A
+ * metric has at most 2000 time series; further ones are counted together in one with the label `otel_metric_overflow`.
  *
  * @throws {InvalidOptionError} for an unknown or wrong option.
  */
@@ -68,7 +67,7 @@ class Metrics implements PrometheusTelemetry {
     return undefined
   }
 
-  span<R>(_: unknown, work: (tell: SpanHandle) => Promise<R>): Promise<R> {
+  span<R>(_: unknown, work: (handle: SpanHandle) => Promise<R>): Promise<R> {
     return work(NO_SPAN)
   }
 

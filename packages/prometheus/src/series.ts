@@ -1,7 +1,7 @@
 import type { Attributes } from '@txbox/core'
 import { labelsOf, withBound, type Family, type MetricKind, type Sample } from './text-format.ts'
 
-/** The most time series of one metric, as in the SDKs of OpenTelemetry. What is beyond goes into one more series. */
+/** The most time series of one metric, as in the SDKs of OpenTelemetry. All further ones share one more series. */
 const MOST_SERIES = 2000
 const OVERFLOW = labelsOf({ 'otel.metric.overflow': 'true' })
 

@@ -5,7 +5,7 @@ export type MetricKind = 'counter' | 'gauge' | 'histogram'
 
 /** A line: the labels, in the order of their names, and a number. */
 export interface Sample {
-  /** What is behind the name of the family, such as `_bucket`. */
+  /** The text behind the name of the family, such as `_bucket`. */
   readonly suffix?: string
   readonly labels: string
   readonly value: number
@@ -21,7 +21,7 @@ export interface Family {
 
 const UNITS: Readonly<Record<string, string>> = { s: 'seconds', ms: 'milliseconds', By: 'bytes' }
 
-/** The name by OpenTelemetry's rules for Prometheus: underscores, the unit as a word, and `_total` behind a counter's. */
+/** Returns the name by OpenTelemetry's rules for Prometheus: underscores, the unit as a word, and `_total` at the end of a counter. */
 export function prometheusName(metric: string, unit: string, kind: MetricKind): string {
   const name = sanitized(metric)
   const word = UNITS[unit] ?? ''

@@ -43,8 +43,8 @@ export interface QueueOptions {
    */
   notify?: boolean | 'auto' | undefined
   /**
-   * Where traces go. The context of the code that sends is stored with each message, and receivers get it as the headers
-   * `traceparent` and `tracestate`; a header `traceparent` of a message takes precedence.
+   * The telemetry that receives traces and metrics. The context of the code that sends is stored with each message, and receivers get
+   * it as the headers `traceparent` and `tracestate`; a header `traceparent` of a message takes precedence.
    *
    * @default the telemetry that is registered for the process, such as by `import '@txbox/opentelemetry/register'`
    */

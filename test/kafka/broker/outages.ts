@@ -4,7 +4,8 @@ import { useOutboxTarget } from '../../support/engines/outbox-target.ts'
 import { mainKind, useRoot, useTarget } from '../../support/engines/target.ts'
 import { RelayUnderTest, publishAll } from '../../support/subjects/relay-under-test.ts'
 import { idsOf } from '../kafka-under-test.ts'
-import { allNumbers, numbersByKey, steps } from '../steps.ts'
+import { allNumbers, numbersByKey, steps } from '../../support/subjects/steps.ts'
+import { stepsIn } from '../steps.ts'
 import type { KafkaProgram } from './kafka-program.ts'
 
 const KEYS = 10
@@ -66,7 +67,7 @@ export function testOutages(broker: KafkaProgram): void {
       expect(subject.heard('dead-lettered')).toEqual([])
       const records = await (await kafka.log(topic)).take()
       expect(new Set(idsOf(records))).toEqual(new Set(ids))
-      expect(numbersByKey(records)).toEqual(allNumbers(KEYS, ids.length / KEYS))
+      expect(numbersByKey(stepsIn(records))).toEqual(allNumbers(KEYS, ids.length / KEYS))
     },
   )
 }

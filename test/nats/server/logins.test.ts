@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { inspect } from 'node:util'
-import { expect, test } from 'vitest'
-import type { NatsPublisherOptions } from '@txbox/nats'
+import { expect, onTestFinished, test } from 'vitest'
+import { natsSource, type NatsPublisherOptions } from '@txbox/nats'
 import {
   failure,
   outboxMessage,
@@ -11,6 +11,7 @@ import {
   signal,
   summary,
 } from '../../support/subjects/publishing.ts'
+import { until } from '../../support/worlds/until.ts'
 import { idsOf } from '../nats-under-test.ts'
 import { useNatsProgram, withJetstream } from './nats-program.ts'
 
@@ -25,6 +26,7 @@ authorization {
     { user: shop, password: "${PASSWORD}", permissions: { publish: ["orders.>"], subscribe: ["_INBOX.>"] } }
     { user: boxed, password: "${PASSWORD}", permissions: { publish: ["orders.>", "$JS.API.>"], subscribe: ["_INBOX_boxed.>"] } }
     { user: asker, password: "${PASSWORD}", permissions: { publish: ["orders.>", "$JS.API.>", "other.allowed"], subscribe: ["_INBOX.>"] } }
+    { user: reader, password: "${PASSWORD}", permissions: { publish: ["$JS.API.>"], subscribe: ["_INBOX.>"] } }
   ]
 }`,
   { user: 'admin', pass: PASSWORD },
@@ -129,4 +131,33 @@ test('a user who may not receive answers publishes nothing; the option inboxPref
   const publisher = nats.publisher({ ...as('boxed'), inboxPrefix: '_INBOX_boxed' })
   expect(summary(await publish(publisher, [MESSAGE()]))).toEqual(['accepted'])
   expect((await take()).length).toBe(1)
+})
+
+test('a message that a user without the right to settle cannot give back is delivered again, and ends no process', async () => {
+  const { nats } = server
+  const unhandled: unknown[] = []
+  const note = (error: unknown): void => void unhandled.push(error)
+  process.on('unhandledRejection', note)
+  onTestFinished(() => void process.off('unhandledRejection', note))
+  const stream = await nats.stream()
+  const declare = { ackWaitMs: 1000 }
+  const source = natsSource({ servers: server.url, ...as('reader'), stream, consumer: 'billing', declare })
+  const opened = await source.open({ prefetch: 3, failed: () => undefined })
+  const first = opened.receive(3, { signal: signal() })
+  await nats.send(`${stream}.a`, ['a'])
+  const [delivery] = await first
+  await nats.send(`${stream}.a`, ['b', 'c'])
+  const { manager } = nats
+  await until(
+    async () => (await manager.consumers.info(stream, 'billing')).num_ack_pending === 3,
+    () => 'three messages are out',
+  )
+  opened.stopReceiving!()
+  await expect(delivery!.accept({ beforeHandling: true })).rejects.toThrow(/Permissions Violation/i)
+  await opened.close()
+  const again = await source.open({ prefetch: 3, failed: () => undefined })
+  onTestFinished(() => again.close())
+  const [redelivered] = await again.receive(1, { signal: signal() })
+  expect(redelivered!.deliveries).toBe(2)
+  expect(unhandled).toEqual([])
 })

@@ -5,7 +5,8 @@ import { mainKind, useRoot, useTarget } from '../../support/engines/target.ts'
 import { RelayUnderTest, publishAll } from '../../support/subjects/relay-under-test.ts'
 import { failure, outboxMessage, publish, summary } from '../../support/subjects/publishing.ts'
 import { idsOf } from '../nats-under-test.ts'
-import { allNumbers, numbersByKey, steps } from '../steps.ts'
+import { allNumbers, numbersByKey, steps } from '../../support/subjects/steps.ts'
+import { stepsIn } from '../steps.ts'
 import { useNatsProgram, type NatsProgram } from './nats-program.ts'
 
 const KEYS = 10
@@ -66,7 +67,7 @@ test.for(OUTAGES)(
     const stored = await (await nats.log(stream))()
     // The outage is shorter than the time within which the stream drops resends.
     expect(idsOf(stored).toSorted()).toEqual(ids.toSorted())
-    expect(numbersByKey(stored)).toEqual(allNumbers(KEYS, ids.length / KEYS))
+    expect(numbersByKey(stepsIn(stored))).toEqual(allNumbers(KEYS, ids.length / KEYS))
   },
 )
 

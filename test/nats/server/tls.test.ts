@@ -3,26 +3,7 @@ import path from 'node:path'
 import { expect, test } from 'vitest'
 import { failure, outboxMessage, publish, summary } from '../../support/subjects/publishing.ts'
 import { useNatsProgram, withJetstream } from './nats-program.ts'
-
-// Self-signed, for 127.0.0.1 and localhost, until 2126; only for this test.
-const cert = `-----BEGIN CERTIFICATE-----
-MIIBnDCCAUOgAwIBAgIUYFj+NiRJNPn6Ke0KURcroVRh7qswCgYIKoZIzj0EAwIw
-FTETMBEGA1UEAwwKdHhib3ggdGVzdDAgFw0yNjExMjExMDMyMzVaGA8yMTI2MTAy
-ODEwMzIzNVowFTETMBEGA1UEAwwKdHhib3ggdGVzdDBZMBMGByqGSM49AgEGCCqG
-SM49AwEHA0IABBgbnX6zlaTZkHAd3QIw5rb5nz+MhNZRNXmiqkXjlIRgRVMcZbs9
-6psFXNgPpFiJoJH0RlX8NVLKT8nj3EPi0HCjbzBtMB0GA1UdDgQWBBRmHPsJM6To
-IFbXq5cLqtvWFvfWXDAfBgNVHSMEGDAWgBRmHPsJM6ToIFbXq5cLqtvWFvfWXDAP
-BgNVHRMBAf8EBTADAQH/MBoGA1UdEQQTMBGHBH8AAAGCCWxvY2FsaG9zdDAKBggq
-hkjOPQQDAgNHADBEAiA9QGuslBXjRCCPimr0ISjO7VrXId18PQcVo4ab71naIwIg
-buVc21f45ATK8KagiX4mqUT6CTeHhZJksrEHWLb6PkY=
------END CERTIFICATE-----
-`
-const key = `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgwkKGM6rcjkW7G0VZ
-kZrv1GTYyUOaoRapEHXW+DjTii+hRANCAAQYG51+s5Wk2ZBwHd0CMOa2+Z8/jITW
-UTV5oqpF45SEYEVTHGW7PeqbBVzYD6RYiaCR9EZV/DVSyk/J49xD4tBw
------END PRIVATE KEY-----
-`
+import { cert, key } from '../../support/worlds/test-certificate.ts'
 
 const server = useNatsProgram(
   (folder) => {

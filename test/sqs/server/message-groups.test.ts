@@ -1,41 +1,14 @@
 import { SQSClient } from '@aws-sdk/client-sqs'
 import { expect, onTestFinished, test } from 'vitest'
 import { createConsumer } from '@txbox/consumer'
-import type { Delivery, OpenSource } from '@txbox/core'
-import { sqsSource, type SqsSourceOptions } from '@txbox/sqs'
+import { sqsSource } from '@txbox/sqs'
 import { until } from '../../support/worlds/until.ts'
+import { entry, idsOf, openerOf, receive } from '../receiving.ts'
 import { attributeOf, clientSettings, endpointAt, useSqs } from '../sqs-under-test.ts'
 
 // fauxqs hands out one message of a group at a time, which SQS and ElasticMQ do not.
 const sqs = useSqs()
-const NEVER = new AbortController().signal
-
-async function opened(options: SqsSourceOptions, prefetch = 10): Promise<OpenSource> {
-  const source = sqsSource({ client: sqs.current.client, ...options })
-  const open = await source.open({ prefetch, failed: () => undefined })
-  onTestFinished(() => open.close())
-  return open
-}
-
-async function receive(open: OpenSource, count: number): Promise<Delivery[]> {
-  const deliveries: Delivery[] = []
-  while (deliveries.length < count) {
-    deliveries.push(...(await open.receive(count - deliveries.length, { signal: NEVER })))
-  }
-  return deliveries
-}
-
-function entry(id: string, group?: string, MessageBody = '{}') {
-  return {
-    MessageBody,
-    MessageAttributes: { 'txbox-id': { DataType: 'String', StringValue: id } },
-    ...(group !== undefined && { MessageGroupId: group, MessageDeduplicationId: id }),
-  }
-}
-
-function idsOf(deliveries: readonly Delivery[]): string[] {
-  return deliveries.map(({ message }) => message.id)
-}
+const opened = openerOf(sqs)
 
 test('C22 when a delivery of a message group is lost, the later ones are lost, too, and all are delivered again in their order', async () => {
   const queue = await sqs.current.queue({ fifo: true })

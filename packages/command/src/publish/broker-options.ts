@@ -130,7 +130,7 @@ export function rabbitmqOptions(
   url: PublisherUrl,
   exchange: string | undefined,
 ): Readonly<Record<string, unknown>> {
-  // A parameter that asks for TLS is one for the package, which says what the client would make of it.
+  // A parameter that asks for TLS is passed on to the package, whose error says how to ask for TLS.
   const tls = [...url.query.keys()]
     .filter((name) => ASKS_FOR_TLS.test(name))
     .map((name) => [name, 'text'] as const)

@@ -34,7 +34,7 @@ export async function createPublisher(options: PublisherOptions): Promise<Publis
   const map = options.topicMap === undefined ? undefined : await readTopicMap(options.topicMap)
   const publisher = await publisherOf(url, options)
   const mapped = map === undefined ? publisher : withTopicMap(publisher, map)
-  // The type of an event without a type is the topic that the application knows.
+  // If a message has no type, its topic becomes the event's type: the application's topic, before it is mapped.
   return options.cloudevents === undefined ? mapped : await withEvents(mapped, options.cloudevents)
 }
 

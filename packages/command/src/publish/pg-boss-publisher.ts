@@ -98,7 +98,7 @@ class StartedBoss {
 
   async #begin(): Promise<Boss> {
     const boss = this.#make()
-    // The calls that fail report why.
+    // The calls that fail throw the same errors.
     boss.on('error', () => undefined)
     try {
       await boss.start()

@@ -16,7 +16,7 @@ export interface PublisherUrl {
 }
 
 const PARTS = /^([a-z][a-z\d+.-]*):(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?$/i
-/** Schemes whose path and query are not those of this command. */
+/** Schemes whose path and query this command passes on as they are. */
 const URLS_OF_OTHERS = /^(https?|module)$/i
 const VARIABLE = /\$\{([A-Za-z_]\w*)\}/g
 /** A name or an address; an IPv6 address stands in brackets. */

@@ -45,7 +45,7 @@ export async function webhookOptions(
   return { url: url.href, allow: () => true, ...signed }
 }
 
-/** A secret a line, several while they are rotated. */
+/** The file has one secret on each line, and several while secrets are rotated. */
 async function secretsOf(
   { webhookSecretFile }: WebhookHow,
   environment: NodeJS.ProcessEnv,

@@ -40,11 +40,11 @@ export class TracedWork implements Work {
     if (telemetry === undefined) return this.#work.alone(held, call)
     markInSpan(held.message)
     const beganAt = performance.now()
-    return telemetry.span(processingOne(held.message, this.#processing), async (tell) => {
+    return telemetry.span(processingOne(held.message, this.#processing), async (handle) => {
       let error: unknown
       try {
         const result = await this.#work.alone(held, call)
-        if (this.#hasInbox) tell.set({ [ATTRIBUTES.inboxOutcome]: result.outcome })
+        if (this.#hasInbox) handle.set({ [ATTRIBUTES.inboxOutcome]: result.outcome })
         return result
       } catch (thrown) {
         error = thrown ?? 'thrown'
@@ -70,7 +70,7 @@ export class TracedWork implements Work {
     for (const message of messages) markInSpan(message)
     const beganAt = performance.now()
     let results: readonly Promise<WorkResult>[] | undefined
-    void telemetry.span(processingSeveral(messages, this.#processing), async (tell) => {
+    void telemetry.span(processingSeveral(messages, this.#processing), async (handle) => {
       try {
         results = this.#work.together(batch, call)
       } catch (error) {
@@ -80,7 +80,7 @@ export class TracedWork implements Work {
       for (const each of await Promise.allSettled(results)) {
         if (each.status === 'rejected') error ??= each.reason ?? 'thrown'
       }
-      if (error !== undefined) tell.failed(error)
+      if (error !== undefined) handle.failed(error)
       recordHandled(telemetry, this.#attributes, { beganAt, messages: batch.length, error })
     })
     // The work of a span begins before `span` returns.

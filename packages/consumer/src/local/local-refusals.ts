@@ -5,7 +5,7 @@ import { explanationOf, oneLine, withError } from '@txbox/core/internal'
 /** One day: the key of a message waits with the message, so a longer pause is cut. */
 const LONGEST_PAUSE_MS = 86_400_000
 /** How long a message waits for a handler of its type before it is tried again. */
-export const UNHANDLED_PAUSE_MS = 30_000
+const UNHANDLED_PAUSE_MS = 30_000
 
 const CRASHED = 'The consumer died, or was cut off, while it handled this message.'
 

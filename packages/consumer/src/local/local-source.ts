@@ -37,7 +37,7 @@ export function localSource(settings: LocalSettings): LocalSource {
   }
 }
 
-/** What the source uses of the settings of its consumer. */
+/** The settings of the consumer that the source uses. */
 type SourceSettings = Pick<
   LocalSettings,
   'consumer' | 'batch' | 'retry' | 'handleTimeoutMs' | 'leaseMs' | 'pollMs' | 'listens'

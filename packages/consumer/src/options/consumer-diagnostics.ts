@@ -1,7 +1,7 @@
 import { diagnose, diagnosed, reasonOf, type EventListeners } from '@txbox/core/internal'
 import type { ConsumerEvents, MessageEvent } from './consumer.ts'
 
-/** Tells the subscribers of diagnostic channels of the events of a consumer. */
+/** Publishes the events of a consumer on diagnostic channels. */
 export function diagnoseEvents(events: EventListeners<ConsumerEvents>, consumer: string): void {
   const about = ({ source, message, deliveries }: MessageEvent) => ({
     ...diagnosed(message),

@@ -112,14 +112,15 @@ export interface AnyLocalConsumerOptions<Tx> {
    */
   logger?: Logger | false | undefined
   /**
-   * Where traces go: each message, or batch, is handled in a span `process <consumer>`, in which the handler runs.
+   * The telemetry that receives traces and metrics: each message, or batch, is handled in a span `process <consumer>`, in which the
+   * handler runs.
    *
    * @default the telemetry that is registered for the process, such as by `import '@txbox/opentelemetry/register'`
    */
   telemetry?: Telemetry | undefined
   /**
-   * What the span of a message has to do with the trace of its message. `'message'`: the span is part of that trace. `'link'`: the
-   * span begins a trace, and is linked to the other one. The span of a batch is always linked.
+   * How the span of a message is related to the trace of the message. `'message'`: the span is part of that trace. `'link'`: the span
+   * begins a trace, and is linked to the other one. The span of a batch is always linked.
    *
    * @default 'message'
    */
@@ -152,7 +153,7 @@ export interface LocalBatchConsumerOptions<Tx, Payloads> extends AnyLocalConsume
   batch: BatchOptions
 }
 
-/** What a `drain` has done. */
+/** The result of a `drain`. */
 export interface LocalDrainResult {
   /** The number of messages that were handled. */
   readonly handled: number

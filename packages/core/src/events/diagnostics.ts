@@ -64,7 +64,7 @@ export function isDiagnosed(name: keyof Diagnostics): boolean {
   return CHANNELS[name].hasSubscribers
 }
 
-/** Tells the subscribers of a channel. Without subscribers, the event is not made. */
+/** Publishes an event on a channel. `event` is not called if the channel has no subscribers. */
 export function diagnose<N extends keyof Diagnostics>(name: N, event: () => Diagnostics[N]): void {
   const to = CHANNELS[name]
   // Node itself reports an error that a subscriber throws as an uncaught exception, and goes on here.

@@ -20,7 +20,7 @@ export class EventListeners<Events extends { error: { error: unknown } }> {
     return () => void set.delete(listener)
   }
 
-  /** `tap` is told of every event. It is no listener: an event that only it gets is unheard. It must not throw. */
+  /** Calls `tap` with every event. A tap must not throw, and is no listener: an event without a listener is still passed to `onUnheard`. */
   tap(tap: (event: keyof Events, value: unknown) => void): void {
     this.#taps.push(tap)
   }

@@ -1,6 +1,6 @@
 import { LONGEST_TIMER_MS } from '../time/durations.ts'
 
-/** Loses deliveries whose lease has ended. One timer serves all of them: it fires when the earliest lease ends. */
+/** Reports the deliveries whose lease has ended as lost. One timer serves all deliveries, and fires when the earliest lease ends. */
 export class LeaseExpiries<D extends { readonly expiresAt: number }> {
   readonly #deliveries: () => Iterable<D>
   readonly #lose: (delivery: D) => void
@@ -28,12 +28,12 @@ export class LeaseExpiries<D extends { readonly expiresAt: number }> {
     this.#timer = setTimeout(() => this.#expire(), Math.ceil(leftMs)).unref()
   }
 
-  /** Loses at once what has expired. After the process stood still, the timer may be late. */
+  /** Reports at once all deliveries whose lease has ended. The timer may be late after the process was suspended. */
   catchUp(): void {
     if (performance.now() >= this.#nextAt && !this.#hasStopped) this.#expire()
   }
 
-  /** From now on, nothing is lost. */
+  /** From now on, no delivery is reported. */
   stop(): void {
     this.#hasStopped = true
     clearTimeout(this.#timer)

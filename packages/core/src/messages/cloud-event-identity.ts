@@ -2,7 +2,10 @@ import { InvalidMessageError } from '../errors/errors.ts'
 import { oneLine } from '../text/one-line.ts'
 import type { MessageIdentity } from './messages.ts'
 
-/** Attributes that are a field of the message, or say nothing beside them. The key is no member of a received message. */
+/**
+ * Attributes that do not become headers, because each is a field of the message, says nothing beside the fields, or is the ordering
+ * key.
+ */
 const FIELDS: ReadonlySet<string> = new Set([
   ...['specversion', 'id', 'source', 'type', 'time', 'datacontenttype'],
   ...['correlationid', 'partitionkey'],
@@ -12,12 +15,12 @@ const FIELDS: ReadonlySet<string> = new Set([
 const ATTRIBUTE_NAME = /^[a-z\d]+$/i
 
 const RFC_3339 = /^\d{4}-\d\d-\d\dt\d\d:\d\d:\d\d(?:\.(\d+))?(?:z|[+-]\d\d:\d\d)$/i
-/** A `Date` has milliseconds. */
+/** A `Date` holds milliseconds. */
 const DIGITS_OF_A_DATE = 3
 
 const QUOTED = /^"((?:[^"\\]|\\.)*)"$/s
 const ENCODED_BYTES = /(?:%[\da-f]{2})+/gi
-/** Characters that the type String of CloudEvents excludes: controls, and what is no character of Unicode. */
+/** Characters that the type String of CloudEvents excludes: control characters, noncharacters and lone surrogates. */
 const EXCLUDED = /[\p{Cc}\p{Noncharacter_Code_Point}\p{Surrogate}]/u
 
 type Headers = Readonly<Record<string, string>>

@@ -15,6 +15,7 @@ export function copyMessage<M>(message: M): M {
   try {
     return copyGraph(message) as M
   } catch {
+    // A message that cannot be copied is passed on itself.
     return message
   }
 }

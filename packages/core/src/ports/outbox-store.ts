@@ -66,6 +66,6 @@ export interface Subscribers {
   readonly given: ReadonlyMap<string, readonly string[]>
   /** Whether the rows of the table `subscriptions` count as well. The INSERT reads them itself. */
   readonly registered: boolean
-  /** What happens with a message that has neither a topic nor a subscriber: it is refused, or it is not stored. */
+  /** Whether a message that has neither a topic nor a subscriber is refused, or is not stored. */
   readonly unrouted: 'refuse' | 'ignore'
 }

@@ -1,6 +1,6 @@
 import { CAUSATION_HEADER } from './causes-of-messages.ts'
 
-/** What txbox itself puts among the headers of a message: a handler may publish them again. */
+/** The headers that txbox itself adds to those of a message, and that a handler may therefore publish again. */
 const AMONG_HEADERS: ReadonlySet<string> = new Set([
   CAUSATION_HEADER,
   // Those of a dead letter.

@@ -68,6 +68,7 @@ export class SharedConnection<C extends Connection> {
   async #close(): Promise<void> {
     const error = this.#closedError()
     this.#attempt?.lifetime.abort(error)
+    // The calls that wait for the attempt throw its error.
     await this.#attempt?.made.catch(() => undefined)
     await this.#current?.close(error)
   }

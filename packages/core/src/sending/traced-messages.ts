@@ -15,8 +15,8 @@ type Headers = Readonly<Record<string, string>>
 let hasWarned = false
 
 /**
- * Gives each message the trace context that is stored with it: that of its headers, which leaves the headers, or the one that
- * `telemetry` captures, once for all messages of the call.
+ * Gives each message the trace context that is stored with the message: the context in its headers, which is removed from the
+ * headers, or else the context that `telemetry` captures, once for all messages of the call.
  */
 export function tracedMessages(
   messages: readonly MessageToStore[],
@@ -53,7 +53,7 @@ export function creating({ where }: SendingCall, messages: readonly MessageToSto
   }
 }
 
-/** Protocols with headers in any case, such as HTTP, hand them on under any case. */
+/** The case of header names does not matter in HTTP, so a handler may pass the headers on in any case. */
 function isContextName(name: string): boolean {
   if (name.length !== TRACEPARENT.length && name.length !== TRACESTATE.length) return false
   const lower = name.toLowerCase()
@@ -65,7 +65,7 @@ function hasContext(headers: Headers): boolean {
   return false
 }
 
-/** Takes a context out of headers. One that is not valid is dropped. */
+/** Removes the trace context from headers. An invalid context is dropped. */
 function taken(given: Headers): { readonly headers: Headers; readonly traceContext?: string } {
   const entries = Object.entries(given)
   const headers = Object.fromEntries(entries.filter(([name]) => !isContextName(name)))
@@ -85,7 +85,7 @@ function taken(given: Headers): { readonly headers: Headers; readonly traceConte
   return { headers, traceContext: storedTraceContext({ traceparent, tracestate }) }
 }
 
-/** Once in the process: the same code makes the same header for each message. */
+/** Warns once in the process, because the same code makes the same header for each message. */
 function warn(header: string): void {
   if (hasWarned) return
   hasWarned = true

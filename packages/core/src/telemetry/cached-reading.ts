@@ -1,4 +1,4 @@
-/** Reads something at most once in `everyMs`, and never twice at the same time: all who ask meanwhile get the same answer. */
+/** Reads something at most once in `everyMs`, and never twice at the same time: calls in the meantime get the same answer. */
 export class CachedReading<T> {
   readonly #read: () => Promise<T>
   readonly #everyMs: number
@@ -10,7 +10,7 @@ export class CachedReading<T> {
     this.#read = read
   }
 
-  /** Rejects with the error of the last reading, also for those who ask within `everyMs` of it. */
+  /** Rejects with the error of the last reading, also in calls within `everyMs` after it. */
   get(): Promise<T> {
     const now = performance.now()
     if (this.#last !== undefined && (this.#isReading || now - this.#last.begunAt < this.#everyMs)) {

@@ -10,20 +10,20 @@ import { CachedReading } from './cached-reading.ts'
 import type { GaugeName } from './names.ts'
 import type { Attributes, Observation, Telemetry } from './telemetry.ts'
 
-/** The first consumers and queues by name. The oldest due messages are found in all of them. */
+/** Only the first consumers and queues by name have gauges. The oldest due messages are found in all consumers and queues. */
 const MOST_NAMES = 100
 /** Counts stop here, because the figures are read often. */
 const COUNT_LIMIT = 100_000
 
-/** What is read together. Each part needs privileges of its own: a relay may read `outbox`, a viewer all of them. */
+/** The figures of a part are read together. Each part needs privileges of its own: a relay may read `outbox`, a viewer all parts. */
 export type ReadPart = 'outbox' | 'oldest' | 'consumers' | 'queues' | 'figures'
 
 /** Returns the observations of one gauge from what was read. */
 type Observe<T> = (read: T) => readonly Observation[]
 
 /**
- * Lets a telemetry read the gauges of the tables. The parts are read one after another, on one connection at a time, those first
- * that say how long messages have been due. Each part is read at most every `everyMs` milliseconds.
+ * Registers the gauges of the tables with a telemetry. The parts are read one after another, on one connection at a time, beginning
+ * with how long messages have been due. Each part is read at most every `everyMs` milliseconds.
  *
  * @param failed is called for each reading that fails. The telemetry gets the error too.
  * @returns a function that ends all gauges.

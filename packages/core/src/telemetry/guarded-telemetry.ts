@@ -11,8 +11,8 @@ interface Begun<R> {
 }
 
 /**
- * A telemetry that disturbs nothing. It does not throw, and `span` settles as its work does. It waits for no promise of the telemetry,
- * so one that never settles holds up nothing.
+ * A telemetry whose mistakes do not disturb the work. No method throws, and `span` settles as its work does, without waiting for a
+ * promise of the telemetry, which may never settle.
  */
 export class GuardedTelemetry implements Telemetry {
   readonly #telemetry: Telemetry
@@ -34,10 +34,10 @@ export class GuardedTelemetry implements Telemetry {
     return { traceparent }
   }
 
-  span<R>(span: SpanDescription, work: (tell: SpanHandle) => Promise<R>): Promise<R> {
+  span<R>(span: SpanDescription, work: (handle: SpanHandle) => Promise<R>): Promise<R> {
     let begun: Begun<R> | undefined
-    const begin = (tell: unknown): Promise<R> => {
-      if (begun === undefined) begun = { running: this.#begin(work, tell) }
+    const begin = (given: unknown): Promise<R> => {
+      if (begun === undefined) begun = { running: this.#begin(work, given) }
       else this.#wrong('span', 'called its work a second time')
       return begun.running
     }
@@ -68,21 +68,21 @@ export class GuardedTelemetry implements Telemetry {
     return () => void this.#call('observe', () => (end as () => void)())
   }
 
-  /** An error of the work is no mistake of the telemetry. */
-  #begin<R>(work: (tell: SpanHandle) => Promise<R>, tell: unknown): Promise<R> {
+  /** Begins the work. An error of the work is no mistake of the telemetry. */
+  #begin<R>(work: (handle: SpanHandle) => Promise<R>, given: unknown): Promise<R> {
     const handle: SpanHandle = {
-      set: (attributes) => this.#tell(tell, 'set', attributes),
-      failed: (error) => this.#tell(tell, 'failed', error),
+      set: (attributes) => this.#forward(given, 'set', attributes),
+      failed: (error) => this.#forward(given, 'failed', error),
     }
     // The async function turns an error that `work` throws into a rejection.
     return (async () => work(handle))()
   }
 
-  #tell(tell: unknown, name: keyof SpanHandle, value: unknown): void {
-    // Without a span, the mistake was told when the work began.
-    if (tell === undefined) return
+  #forward(given: unknown, name: keyof SpanHandle, value: unknown): void {
+    // A telemetry without a handle was reported when the work began.
+    if (given === undefined) return
     this.#call(`span, its handle's ${name}`, () =>
-      (tell as Readonly<Record<string, (given: unknown) => unknown>>)[name]!(value),
+      (given as Readonly<Record<string, (value: unknown) => unknown>>)[name]!(value),
     )
   }
 
@@ -97,7 +97,10 @@ export class GuardedTelemetry implements Telemetry {
     }
   }
 
-  /** A promise that rejects would end the process, if nobody handled that. The promise of a span rejects as its work does. */
+  /**
+   * Handles the rejection of a promise of the telemetry, which would end the process otherwise. The promise of a span may reject as
+   * its work does.
+   */
   #settled(hook: string, answer: unknown, work?: Promise<unknown>): void {
     if (answer === undefined || answer === work || typeof propertyOf(answer, 'then') !== 'function') return
     Promise.resolve(answer).catch(async (error: unknown) => {

@@ -23,7 +23,7 @@ export const ATTRIBUTES = {
   requestOutcome: 'txbox.request.outcome',
 } as const
 
-/** Each grows only. */
+/** The counters, which only grow. */
 export type CounterName =
   | 'messaging.client.sent.messages'
   | 'messaging.client.consumed.messages'
@@ -35,7 +35,7 @@ export type CounterName =
   | 'txbox.consumer.retries'
   | 'txbox.consumer.dead_letters'
 
-/** All in seconds. */
+/** The histograms of durations, all in seconds. */
 export type HistogramName =
   | 'messaging.client.operation.duration'
   | 'messaging.process.duration'

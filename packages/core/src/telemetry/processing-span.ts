@@ -3,10 +3,10 @@ import { ATTRIBUTES } from './names.ts'
 import type { SpanDescription } from './telemetry.ts'
 import { traceContextOf } from './trace-context.ts'
 
-/** What the span of one message has to do with the context of its message. */
+/** How the span of one message is related to the trace context of the message. */
 export type SpanParent = 'message' | 'link'
 
-/** Who handles messages. */
+/** The consumer that handles messages. */
 export interface Processing {
   readonly consumer: string
   /** The kind of broker. */
@@ -62,7 +62,7 @@ function attributesOf({ consumer, system, destination }: Processing): SpanDescri
   }
 }
 
-/** The messages that a consumer handles in a span. The inbox of the consumer begins no other one. */
+/** The messages that a consumer handles in a span, so that the inbox of the consumer does not begin a second span. */
 const inSpans = new WeakSet<object>()
 
 export function markInSpan(message: object): void {

@@ -7,18 +7,18 @@ import type { Telemetry } from './telemetry.ts'
 /** Where the telemetry of the process is registered: `globalThis[Symbol.for('txbox.telemetry')]`. */
 export const telemetryKey: unique symbol = Symbol.for('txbox.telemetry') as never
 
-/** Returns the telemetry in use. It is asked for at each use, so that one may be registered at any time. */
+/** Returns the telemetry in use. The function is called at each use, so that a telemetry may be registered at any time. */
 export type FindTelemetry = () => GuardedTelemetry | undefined
 
 const HOOKS = ['capture', 'span', 'count', 'record', 'observe'] as const
 
-/** One guard for each telemetry, so that a mistake is told once in the process. */
+/** One guard for each telemetry, so that only its first mistake in the process is reported. */
 const guards = new WeakMap<object, GuardedTelemetry>()
 /** The registered telemetry that was found last, and its guard. */
 let last: { readonly registered: unknown; readonly guard: GuardedTelemetry | undefined } | undefined
 
 /**
- * Reads the option `telemetry`. Without one, the telemetry of the process is looked up at each use.
+ * Reads the option `telemetry`. Without this option, the telemetry of the process is looked up at each use.
  *
  * @throws {InvalidOptionError} for a value that is no telemetry.
  */

@@ -4,7 +4,7 @@ import type { TraceContext } from './trace-context.ts'
 /** The attributes of a span or of a metric, by name. */
 export type Attributes = Readonly<Record<string, string | number | boolean>>
 
-/** A span that txbox wants to have. */
+/** A span of txbox, which a telemetry begins. */
 export interface SpanDescription {
   /** The operation and its destination or consumer, such as `send orders`. */
   readonly name: string
@@ -16,7 +16,8 @@ export interface SpanDescription {
    */
   readonly parent?: TraceContext | undefined
   /**
-   * Whether the span has nothing to do with the code that is running, such as the loop of a relay: without `parent`, it begins a trace.
+   * Whether the span is independent of the code that is running, such as the loop of a relay. Without `parent`, such a span begins a
+   * trace.
    *
    * @default false
    */
@@ -25,11 +26,11 @@ export interface SpanDescription {
   readonly links?: readonly TraceContext[] | undefined
 }
 
-/** What the work in a span tells about itself. */
+/** The handle by which work describes the span that it runs in. */
 export interface SpanHandle {
   /** Adds attributes to the span, or replaces them. */
   set(attributes: Attributes): void
-  /** Marks the span as failed. An error that the work throws need not be told. */
+  /** Marks the span as failed. An error that the work throws does so without a call. */
   failed(error: unknown): void
 }
 
@@ -40,9 +41,9 @@ export interface Observation {
 }
 
 /**
- * Where traces and metrics go: `openTelemetry()` of `@txbox/opentelemetry`, or your own. One that throws, answers nonsense or never
- * answers disturbs nothing: the work goes on without it, and the first mistake is told once, as a process warning with the code
- * `TXBOX_TELEMETRY`.
+ * The receiver of traces and metrics: `openTelemetry()` of `@txbox/opentelemetry`, `prometheusTelemetry()` of `@txbox/prometheus`, or
+ * your own. A telemetry that throws, returns a wrong value or never settles does not disturb the work, which goes on without it. Its
+ * first mistake is reported as a process warning with the code `TXBOX_TELEMETRY`.
  */
 export interface Telemetry {
   /** Returns the context of the code that is running, to be stored with a message. `undefined`: there is none. */
@@ -50,16 +51,18 @@ export interface Telemetry {
   /**
    * Calls `work` once, before `span` returns, with the new span as the span of the code that is running, and ends the span when the
    * promise of `work` settles. txbox itself waits for `work` only.
+   *
+   * @returns the result of `work`, or rejects with the error of `work`.
    */
-  span<R>(span: SpanDescription, work: (tell: SpanHandle) => Promise<R>): Promise<R>
-  /** Adds to a counter. */
+  span<R>(span: SpanDescription, work: (handle: SpanHandle) => Promise<R>): Promise<R>
+  /** Adds `value`, which is 0 or more, to a counter. 0 makes the counter exist. */
   count(metric: CounterName, value: number, attributes: Attributes): void
-  /** Records one duration. */
+  /** Records one duration, in seconds. */
   record(metric: HistogramName, seconds: number, attributes: Attributes): void
   /**
-   * Reads a gauge whenever its value is wanted.
+   * Registers a gauge, whose values are read by `read` whenever they are wanted. `read` may reject.
    *
-   * @returns a function that ends this.
+   * @returns a function that removes the gauge.
    */
   observe(metric: GaugeName, read: () => Promise<readonly Observation[]>): () => void
 }

@@ -2,7 +2,7 @@
 export interface TraceContext {
   /** Version, trace, span and flags, such as `00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01`. */
   readonly traceparent: string
-  /** What vendors add: 1 to 512 characters. */
+  /** The members that vendors add, `key=value` separated by commas: at most 32, and 1 to 512 characters of printable ASCII. */
   readonly tracestate?: string | undefined
 }
 
@@ -44,8 +44,8 @@ export function storedTraceContext({ traceparent, tracestate }: TraceContext): s
 /**
  * Adds a stored context to the headers of its message. A text that is no context adds nothing.
  *
- * @param roomBytes how much larger the headers may become, as JSON: a context must not make a message too large for its broker. What has
- *   no room is left out.
+ * @param roomBytes how much larger the headers may become, as JSON: a context must not make a message too large for its broker. A
+ *   part without room is left out, first the `tracestate`.
  */
 export function withTraceContext(
   headers: Readonly<Record<string, string>>,
@@ -61,7 +61,7 @@ export function withTraceContext(
   return hasRoom ? { ...headers, traceparent, tracestate } : { ...headers, traceparent }
 }
 
-/** By how much a header enlarges others as JSON, with its comma. */
+/** Returns how many bytes a header adds to others as JSON, with its comma. */
 function bytesOf(header: Readonly<Record<string, string>>): number {
   return Buffer.byteLength(JSON.stringify(header)) - 1
 }

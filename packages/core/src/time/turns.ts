@@ -4,6 +4,7 @@ export class Turns {
 
   run<R>(work: () => Promise<R>): Promise<R> {
     const result = this.#last.then(work)
+    // The caller gets the error; the next work runs all the same.
     this.#last = result.catch(() => undefined)
     return result
   }

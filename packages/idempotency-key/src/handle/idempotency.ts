@@ -86,15 +86,15 @@ export interface IdempotencyOptions {
    */
   logger?: Logger | false | undefined
   /**
-   * Where traces go: each request is answered in a span `process <name>`, in which the handler runs.
+   * The telemetry that receives traces and metrics: each request is answered in a span `process <name>`, in which the handler runs.
    *
    * @default the telemetry that is registered for the process, such as by `import '@txbox/opentelemetry/register'`
    */
   telemetry?: Telemetry | undefined
   /**
-   * What the span of a request has to do with its header `traceparent`. `'message'`: the span is part of that trace: a child of the code
-   * that is running, such as the span of an instrumented server, if that is part of it too. `'link'`: the span is part of the trace of
-   * the code that is running, or begins one, and is linked to the other one.
+   * How the span of a request is related to the header `traceparent` of the request. `'message'`: the span is part of that trace: a
+   * child of the code that is running, such as the span of an instrumented server, if that is part of it too. `'link'`: the span is
+   * part of the trace of the code that is running, or begins one, and is linked to the other one.
    *
    * @default 'message'
    */

@@ -3,7 +3,7 @@ import { attemptsOnConflict } from '@txbox/core/internal'
 import { HTTP_CONSUMER } from './keyed-request.ts'
 
 const ATTEMPTS = 5
-/** How often a key is looked at whose mark another transaction removes meanwhile. */
+/** How often the key is claimed again, if its mark was removed before it could be extended. */
 const LOOKS = 5
 /** The longest wait for a transaction that has locked the mark, in milliseconds. MySQL and MariaDB wait for a second. */
 const LOCK_TIMEOUT_MS = 200
@@ -41,7 +41,7 @@ export async function markLeased(
           const found = await inbox.claim(session, claim, { inFlight: 'report' })
           if (found.status !== 'duplicate') return found.status === 'won' ? 'marked' : 'in-flight'
           if (found.result !== LEASED_MARK) return 'refused'
-          // The mark of an earlier request that has failed would end before the response of this one.
+          // Without this, the mark of an earlier request that has failed would expire before the response of this one.
           if (await inbox.extend(session, claim, { lockTimeoutMs: LOCK_TIMEOUT_MS })) return 'marked'
         }
         return 'in-flight'

@@ -32,7 +32,7 @@ import { storedResponse, storedText } from '../response/stored-response.ts'
 const SHORTEST_LOOK_MS = 20
 const LONGEST_LOOK_MS = 500
 
-/** What a client gets. */
+/** The response to a client. */
 export interface Answer {
   /** `'handled'`: the handler's own response. `'instead'`: a stored response, or a problem. */
   readonly kind: 'handled' | 'instead'

@@ -22,9 +22,9 @@ export class RequestSpans {
   around<A extends Answered>(request: TakenRequest, work: () => Promise<A>): Promise<A> {
     const telemetry = this.#telemetry()
     if (telemetry === undefined) return work()
-    return telemetry.span(this.#describe(request), async (tell) => {
+    return telemetry.span(this.#describe(request), async (handle) => {
       const answer = await work()
-      tell.set({
+      handle.set({
         [ATTRIBUTES.requestOutcome]: answer.kind,
         [ATTRIBUTES.httpStatus]: answer.response.status,
       })

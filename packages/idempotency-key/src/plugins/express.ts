@@ -56,7 +56,7 @@ function routeHandler(
 ): RequestHandler {
   const handle = async (request: Request, response: Response): Promise<void> => {
     const taken = await nodeRequest(request, runner.settings)
-    // Asked before the handler reads.
+    // Must be determined before the handler reads the body.
     const canRepeat = hasNoUnreadBody(request)
     const held = new HeldResponse(response)
     const work = async (tx: unknown, about: RequestContext): Promise<HttpResponse> => {

@@ -16,8 +16,8 @@ export function unwrap(reply: FastifyReply, payload: unknown): void {
 /** A payload that a handler has sent, and after which the handler may go on. */
 export interface SentPayload {
   /**
-   * Returns what is sent, when the handler has ended: of a stream whose response is stored, the bytes. At `timeoutMs` the stream is
-   * given up.
+   * Returns the payload to send, after the handler has ended: the bytes of a stream, if the response is stored. The stream is given
+   * up at `timeoutMs`.
    *
    * @returns `undefined` if the bridge has its answer before.
    */

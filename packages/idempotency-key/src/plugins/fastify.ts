@@ -38,7 +38,7 @@ declare module 'fastify' {
   }
 }
 
-/** What the hooks of one request share. */
+/** The state that the hooks of one request share. */
 interface Shared {
   /** Absent if the bytes of the body were not read here. */
   readonly body?: ByteCollector

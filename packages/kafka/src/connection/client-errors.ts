@@ -1,4 +1,4 @@
-import { oneLine, propertyOf } from '@txbox/core/internal'
+import { aggregatedErrors, oneLine, propertyOf } from '@txbox/core/internal'
 
 /** The client hides the reason of a failure up to six levels deep. */
 const LEVELS = 8
@@ -18,16 +18,19 @@ export interface Refusal {
   readonly text?: string | undefined
 }
 
-/** Codes that pass by themselves in moments, when a topic was just made or its leader just moved. Nothing is stored. */
+/** The codes of errors that end by themselves within moments, after a topic was created or its leader has moved. Nothing is stored. */
 const PASSING: ReadonlySet<number> = new Set([3, 5, 6, 72])
 
-/** Whether what was known of the topic is out of date, so that it must be looked up again. */
+/** Whether the metadata of the topic are out of date, so that the topic must be looked up again. */
 export function isPassing(code: number): boolean {
   return PASSING.has(code)
 }
 
-/** Yields an error of the client and all errors in it, outermost first. */
-export function* errorsIn(error: unknown, levels = LEVELS): Generator<object> {
+/**
+ * Yields an error of the client and all errors in it, each before its causes. Core's `withCauses` would stop after some 30 errors, but a
+ * request may have an error for each of its partitions.
+ */
+function* errorsIn(error: unknown, levels = LEVELS): Generator<object> {
   if (typeof error !== 'object' || error === null || levels === 0) return
   yield error
   for (const below of causesOf(error)) yield* errorsIn(below, levels - 1)
@@ -35,11 +38,7 @@ export function* errorsIn(error: unknown, levels = LEVELS): Generator<object> {
 
 function causesOf(error: object): readonly unknown[] {
   const cause = propertyOf(error, 'cause')
-  const errors = propertyOf(error, 'errors')
-  return [
-    ...(cause === undefined ? [] : [cause]),
-    ...(Array.isArray(errors) ? (errors.slice(0, ERRORS_OF_A_LEVEL) as unknown[]) : []),
-  ]
+  return [...(cause === undefined ? [] : [cause]), ...aggregatedErrors(error, ERRORS_OF_A_LEVEL)]
 }
 
 /**
@@ -77,6 +76,19 @@ function codeOf(error: object): number | undefined {
   return typeof code === 'number' ? code : undefined
 }
 
+/**
+ * Returns the response that has made the client throw, because a topic or partition in it has an error.
+ *
+ * @param list the member that identifies the response, which is a list.
+ */
+export function responseIn<R extends object>(error: unknown, list: keyof R): R | undefined {
+  for (const each of errorsIn(error)) {
+    const response = propertyOf(each, 'response')
+    if (Array.isArray(propertyOf(response, list))) return response as R
+  }
+  return undefined
+}
+
 /** The codes of Kafka that an error and the errors in it name. Empty if Kafka did not answer. */
 export function errorCodesIn(error: unknown): readonly number[] {
   return [...errorsIn(error)].map(codeOf).filter((code) => code !== undefined)
@@ -87,7 +99,7 @@ export function isStarting(error: unknown): boolean {
   return errorCodesIn(error).some((code) => code === 14 || code === 15)
 }
 
-/** What Kafka says about the topic, if a request for the metadata of this one topic failed because of the topic. */
+/** Returns Kafka's refusal of the topic, if a request for the metadata of this one topic failed because of the topic. */
 export function refusalOfTopic(error: unknown): Refusal | undefined {
   for (const each of errorsIn(error)) {
     // The client replaces Kafka's answer by an error of its own.

@@ -66,14 +66,14 @@ function saslOptions(sasl: NonNullable<ClientSettings['sasl']>): SASLOptions {
   }
 }
 
-/** The client would throw in a callback of its socket, where nobody could catch the error. */
+/** Checks the token here, because the client would throw in a callback of its socket, where nothing can catch the error. */
 async function checkedToken(token: () => Promise<string>): Promise<string> {
   const text: unknown = await token()
   if (typeof text === 'string' && TOKEN.test(text)) return text
   throw new TypeError("the option 'sasl.token' must return a token of printable ASCII characters")
 }
 
-/** Kafka accepts the login with a refused token, but says why it will accept nothing else (RFC 7628). */
+/** Reports a token that Kafka refuses: its answer to the login is no error, but has the reason as text (RFC 7628). */
 function refusedToken(answer: Buffer | null, callback: (error: Error | null, answer?: Buffer) => void): void {
   if (answer === null || answer.byteLength === 0) callback(null, answer ?? Buffer.alloc(0))
   else callback(new Error(`Kafka refused the token: ${oneLine(String(answer), 200)}`))

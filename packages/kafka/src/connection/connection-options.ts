@@ -31,7 +31,7 @@ export type KafkaSaslOptions =
     }
   | {
       mechanism: 'OAUTHBEARER'
-      /** Called for each connection, and when a login expires. */
+      /** Returns a token of printable ASCII characters. Called for each connection, and when a login expires. */
       token: () => Promise<string>
     }
 
@@ -43,7 +43,7 @@ export interface KafkaConnectionOptions {
   clientId?: string | undefined
   /** `true` connects by TLS, and trusts the authorities that Node trusts. @default false */
   tls?: boolean | KafkaTlsOptions | undefined
-  /** Without it, the client does not log in. */
+  /** The login. @default no login */
   sasl?: KafkaSaslOptions | undefined
   /** How long connecting may take, with login, in milliseconds. 10 ms to an hour. @default 10_000 */
   connectTimeoutMs?: number | undefined
@@ -78,7 +78,7 @@ function tlsSettings(
 ): Pick<ClientSettings, 'tls' | 'tlsServerName'> {
   if (tls === undefined || tls === false) return {}
   const { servername, ...certificates } = tlsOption(check, tls === true ? undefined : tls)
-  // Node tells the name of a host by itself to no server, and TLS allows no address as a name.
+  // The client sends no server name to a broker by itself, and TLS does not allow an IP address as a server name.
   const areNames = brokers.every((broker) => isIP(BROKER.exec(broker)?.[1] ?? BROKER.exec(broker)![2]!) === 0)
   return { tls: certificates, tlsServerName: servername ?? areNames }
 }

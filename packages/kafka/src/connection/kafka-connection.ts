@@ -77,7 +77,7 @@ export class KafkaConnection implements Connection {
   }
 
   /**
-   * Looks a topic up. Asks Kafka again if an answer has said that what is known of the topic is out of date.
+   * Looks a topic up. Asks Kafka again if an answer has said that the metadata of the topic are out of date.
    *
    * @throws {BrokerUnavailableError} when that fails for a reason that is not the topic's.
    */
@@ -139,6 +139,7 @@ export class KafkaConnection implements Connection {
     this.#failure = reason
     this.#waves.fail(reason)
     breakConnections(this.#producer.connections)
+    // The connections are broken already, so closing may fail.
     this.#producer.close(true).catch(() => undefined)
     this.#ended.abort(reason)
   }

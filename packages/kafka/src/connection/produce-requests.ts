@@ -1,6 +1,5 @@
-import { propertyOf } from '@txbox/core/internal'
 import { NumericMap, ProduceAcks, kGetApi, type Producer, type produceV11 } from '@platformatic/kafka'
-import { errorsIn, isStarting } from './client-errors.ts'
+import { isStarting, responseIn } from './client-errors.ts'
 import type { ConnectionSettings } from './connection-settings.ts'
 import { Patience } from './patience.ts'
 import { answersIn, partitionName, type PartitionAnswer } from './produce-answers.ts'
@@ -8,7 +7,7 @@ import type { Chunk } from './chunk.ts'
 
 type ProduceApi = typeof produceV11.api
 
-/** Numbers of records begin again at 0 after the largest one of 31 bits. */
+/** The numbers of records start at 0 again after the largest number of 31 bits. */
 const SEQUENCES = 2 ** 31
 
 /** How much of the time limit a leader waits for its replicas, so that its answer still comes in time. */
@@ -109,21 +108,12 @@ export class ProduceRequests {
     const timeoutMs = Math.ceil(confirmTimeoutMs * REPLICAS_SHARE)
     return await new Promise((resolve, reject) => {
       api(connection, ProduceAcks.ALL, timeoutMs, chunks.flatMap(recordsOf), options, (error, response) => {
-        const answered = error === null ? response : responseIn(error)
+        const answered = error === null ? response : responseIn<{ responses: unknown }>(error, 'responses')
         if (answered === undefined) reject(error)
         else resolve(answered)
       })
     })
   }
-}
-
-/** The response that has made the client throw, because one of its partitions has an error. */
-function responseIn(error: unknown): unknown {
-  for (const each of errorsIn(error)) {
-    const response = propertyOf(each, 'response')
-    if (Array.isArray(propertyOf(response, 'responses'))) return response
-  }
-  return undefined
 }
 
 /** Numbers the records of each partition, in the order in which requests are sent. */

@@ -14,11 +14,11 @@ export interface KnowsTopics {
   metadata(options: { topics: string[]; forceUpdate: boolean }): Promise<ClusterMetadata>
 }
 
-/** Looks topics up, and keeps what a client would forget because of a single topic or partition. */
+/** Looks topics up, and restores the metadata that a client drops because of a single topic or partition. */
 export class TopicLookup {
   readonly #client: KnowsTopics
   readonly #timeoutMs: number
-  /** The topics of which what is known is out of date. */
+  /** The topics whose metadata are out of date. */
   readonly #outdated = new Set<string>()
 
   constructor(client: KnowsTopics, timeoutMs: number) {
@@ -26,14 +26,14 @@ export class TopicLookup {
     this.#timeoutMs = timeoutMs
   }
 
-  /** Must be called when an answer has said that what is known of the topic is out of date. */
+  /** Must be called when an answer has said that the metadata of the topic are out of date. */
   outdated(topic: string): void {
     this.#outdated.add(topic)
   }
 
   /**
-   * Looks a topic up. Asks Kafka if the topic is not known, or what is known of it is out of date. Afterwards, the client knows each
-   * partition of the topic, with -1 for the leader of a partition that has none.
+   * Looks a topic up. Asks Kafka if the metadata of the topic are missing or out of date. Afterwards, the client knows each partition
+   * of the topic, with -1 for the leader of a partition that has none.
    *
    * @throws when that fails for a reason that is not the topic's.
    */
@@ -44,7 +44,7 @@ export class TopicLookup {
     } catch (error) {
       const refusal = refusalOfTopic(error)
       if (refusal === undefined) throw error
-      // The client would remember what it knew of the topic before.
+      // The client would keep the metadata that it had of the topic before.
       known?.topics.delete(topic)
       await this.#restore(known)
       if (!keepUsablePartitions(error, topic, this.#client.currentMetadata)) return { refusal }
@@ -58,7 +58,7 @@ export class TopicLookup {
     await within(this.#client.metadata({ topics, forceUpdate }), this.#timeoutMs, unanswered)
   }
 
-  /** After some answers about one topic the client forgets all topics. */
+  /** Restores the metadata of all topics, which the client drops after some answers about one topic. */
   async #restore(known: ClusterMetadata | undefined): Promise<void> {
     if (known === undefined || this.#client.currentMetadata !== undefined) return
     await this.#askFor([], true)

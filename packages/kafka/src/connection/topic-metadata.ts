@@ -1,6 +1,5 @@
-import { propertyOf } from '@txbox/core/internal'
 import type { ClusterMetadata, metadataV12 } from '@platformatic/kafka'
-import { errorsIn } from './client-errors.ts'
+import { responseIn } from './client-errors.ts'
 
 /** A partition with this code misses a replica, and works. The code is REPLICA_NOT_AVAILABLE. */
 const MISSES_A_REPLICA = 9
@@ -20,7 +19,7 @@ export function keepUsablePartitions(
   topic: string,
   known: ClusterMetadata | undefined,
 ): boolean {
-  const response = responseIn(error)
+  const response = responseIn<metadataV12.MetadataResponse>(error, 'topics')
   const found = response?.topics.find(({ name }) => name === topic)
   if (known === undefined || response === undefined || found === undefined || found.errorCode !== 0)
     return false
@@ -43,12 +42,4 @@ export function keepUsablePartitions(
     lastUpdate: Date.now(),
   })
   return true
-}
-
-function responseIn(error: unknown): metadataV12.MetadataResponse | undefined {
-  for (const each of errorsIn(error)) {
-    const response = propertyOf(each, 'response')
-    if (Array.isArray(propertyOf(response, 'topics'))) return response as metadataV12.MetadataResponse
-  }
-  return undefined
 }

@@ -166,7 +166,7 @@ function nameOf({ topic, partition }: Chunk): string {
   return partitionName(topic, partition)
 }
 
-/** From its answer on, a chunk is no longer in flight. */
+/** Passes the answer on. The chunk is no longer in flight. */
 function answer(wave: Set<WaitingChunk>, each: WaitingChunk, given: ChunkAnswer): void {
   wave.delete(each)
   each.resolve(given)

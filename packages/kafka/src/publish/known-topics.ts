@@ -6,8 +6,9 @@ import { CHUNK_BYTES } from './placed-chunk.ts'
 const MOST_TOPICS = 10_000
 
 /**
- * The topics that took messages, and the topics and partitions that are missing, as far as this publisher has seen. If a topic goes away, that is an
- * outage of its own: its messages wait. A topic that was never there may be misspelt, which must come to light.
+ * The topics that took messages, and the topics and partitions that are missing, as far as this publisher has seen. If a topic that
+ * took messages is missing, its messages wait, as in an outage. The name of a topic that was never there may be wrong, so its
+ * messages use up their attempts.
  */
 export class KnownTopics {
   readonly #seen = new RememberedNames()

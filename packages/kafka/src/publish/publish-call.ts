@@ -129,7 +129,7 @@ export class PublishCall {
       else if (!(await this.#mayWait([topic], refusal, patience))) this.#refuse(due.splice(0), topic, refusal)
       if (this.#isOver) return
     }
-    // In the same step as the check: what becomes due from now on needs another flow.
+    // Must follow the check without a wait: a message that becomes due from now on needs another flow.
     this.#due.delete(topic)
   }
 

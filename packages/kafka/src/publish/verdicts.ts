@@ -5,7 +5,7 @@ import type { Refusal } from '../connection/client-errors.ts'
 const TEXT_CHARACTERS = 300
 
 /**
- * What an answer for one partition or topic means for its messages. `'retryable'` counts an attempt; `'uncounted'` does not: the
+ * The meaning of an answer for one partition or topic for its messages. `'retryable'` counts an attempt; `'uncounted'` does not: the
  * destination is in trouble, and not the message.
  */
 type Verdict = 'final' | 'retryable' | 'uncounted'

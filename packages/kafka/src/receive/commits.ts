@@ -1,7 +1,7 @@
 import { errorCodesIn } from '../connection/client-errors.ts'
 import type { OwnedPartition } from './owned-partition.ts'
 
-/** What nobody waits for is gathered for this long: each commit is a record in a topic of Kafka. */
+/** Offsets for which no caller waits are gathered for this long, because each commit is a record in a topic of Kafka. */
 const GATHER_MS = 100
 
 /** ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID: the member must join first. */
@@ -91,7 +91,7 @@ export class Commits {
     this.request()
   }
 
-  /** Ends the waits for what is committed, or lost. Must be called after partitions were lost. */
+  /** Ends the waits for records that are committed, or whose partition is lost. Must be called after partitions were lost. */
   settleWaiters(): void {
     for (const waiter of this.#waiters) {
       if (!hasEnded(waiter.partition, waiter.offset)) continue
@@ -113,7 +113,7 @@ export class Commits {
     return this.#how.owned().filter(({ committable }) => committable !== undefined)
   }
 
-  /** What is accepted in one turn of the event loop shares a request. */
+  /** Offsets that are accepted in one turn of the event loop share a request. */
   #sendAfterThisTurn(): void {
     if (this.#isImmediate) return
     this.#isImmediate = true

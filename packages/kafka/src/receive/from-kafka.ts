@@ -57,7 +57,7 @@ export function fromKafka<P = unknown>(record: KafkaRecord): InboxMessage<P> {
   return { ...identity, payload: payloadOf(id, value, fields) as P }
 }
 
-/** What a record has apart from its payload. */
+/** A record apart from its payload. */
 export interface ReadRecord {
   /** The id is empty if the record has none. */
   readonly identity: MessageIdentity
@@ -155,7 +155,7 @@ function sentTimeOf(text: string | undefined): Date | undefined {
   return text !== undefined && RFC_3339.test(text) ? validDate(Date.parse(text.toUpperCase())) : undefined
 }
 
-/** Clients tell the timestamp as a number, a bigint or text. */
+/** Clients give the timestamp as a number, a bigint or text. */
 function timeOf(timestamp: unknown): Date | undefined {
   const isNumeric = ['number', 'bigint'].includes(typeof timestamp) || /^\d+$/.test(String(timestamp))
   return isNumeric && Number(timestamp) >= 0 ? validDate(Number(timestamp)) : undefined

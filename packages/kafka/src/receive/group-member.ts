@@ -32,7 +32,7 @@ export interface Assignment {
 
 interface MemberHow {
   readonly assigned: (assignment: Assignment) => void
-  /** Called when the group is about to be rebalanced: what is committed now is committed in time. */
+  /** Called when the group is about to be rebalanced: offsets that are committed now are committed in time. */
   readonly rebalancing: () => void
   /** Called when this member cannot belong to its group any more. */
   readonly failed: (error: unknown) => void
@@ -96,6 +96,7 @@ export class GroupMember {
   disconnect(): void {
     this.#ended.abort()
     breakConnections(this.consumer.connections)
+    // The connections are broken already, so closing may fail.
     this.consumer.close(true).catch(() => undefined)
   }
 
@@ -107,7 +108,10 @@ export class GroupMember {
     this.disconnect()
   }
 
-  /** The first attempt may use a connection that has just broken. */
+  /**
+   * Tries again after an error, because the first attempt may use a connection that has just broken. If all attempts fail, the group
+   * waits until the session of the member has expired.
+   */
   async #leaveGroup(signal: AbortSignal): Promise<void> {
     for (let attempt = 0; attempt < LEAVE_ATTEMPTS && !signal.aborted; attempt += 1) {
       try {

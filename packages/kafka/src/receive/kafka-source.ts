@@ -34,7 +34,8 @@ export interface KafkaSourceOptions extends KafkaConnectionOptions {
   /** The maximum of fetched records that wait for the consumer, about, in bytes. 1,000 to 1,000,000,000. @default 50_000_000 */
   maxBytes?: number | undefined
   /**
-   * The same for each partition, and the size of a request for it. A larger record arrives nevertheless. 1,000 to 1,000,000,000.
+   * The maximum of fetched records of one partition that wait for the consumer, about, in bytes, and of one request for a partition.
+   * A larger record arrives nevertheless. 1,000 to 1,000,000,000.
    *
    * @default 1_000_000
    */

@@ -132,6 +132,7 @@ export class KafkaSubscription<P> implements OpenSource<P> {
     if (this.#failure === undefined) {
       this.stopReceiving()
       const flushed = within(this.#commits.flush(), CLOSE_TIMEOUT_MS, () => undefined, { ref: false })
+      // Records whose commit fails are delivered again.
       await unlessAborted(flushed, signal).catch(() => undefined)
     }
     this.#end(new BrokerUnavailableError(`The consumer of ${this.#name} disconnects.`))
@@ -159,7 +160,7 @@ export class KafkaSubscription<P> implements OpenSource<P> {
     return `the group '${this.#settings.group.groupId}' of Kafka at ${addressOf(this.#settings.client)}`
   }
 
-  /** Takes over the partitions of this member. What another member may have had meanwhile is lost. */
+  /** Takes over the partitions of this member. Deliveries of a partition that another member may have had meanwhile are lost. */
   #assigned({ isContinued, partitions }: Assignment): void {
     if (this.#failure !== undefined) return
     const before = new Map(this.#owned.map((each) => [nameOf(each), each]))
@@ -180,7 +181,7 @@ export class KafkaSubscription<P> implements OpenSource<P> {
     })
   }
 
-  /** Goes on at the oldest record that is left, although the group has not received those before. */
+  /** Goes on at the oldest record that is left, although the group has not received the records before it. */
   async #beginAtOldest(partition: OwnedPartition, { isRecreated }: { isRecreated: boolean }): Promise<void> {
     const { position = 0n } = partition
     partition.lostPosition()
@@ -194,7 +195,10 @@ export class KafkaSubscription<P> implements OpenSource<P> {
     this.#fetcher.fetch()
   }
 
-  /** Kafka gives the offsets to other records, or once more: those of unsettled records mean nothing any more. */
+  /**
+   * Replaces the state of a partition whose offsets now belong to other records, so that the offsets of unsettled records mean
+   * nothing any more.
+   */
   #replace(partition: OwnedPartition, fresh: OwnedPartition): void {
     this.#owned = this.#owned.map((each) => (each === partition ? fresh : each))
     const text = `The group begins again with the oldest record of a partition, as a member of ${this.#name}.`
@@ -230,7 +234,7 @@ export class KafkaSubscription<P> implements OpenSource<P> {
       cause: error,
     })
     this.#end(failure)
-    // Otherwise the member would keep its partitions, and read none of them.
+    // Otherwise the member would keep its partitions without reading them.
     void this.#member.leave()
     if (this.#isOpen) this.#how.failed(failure)
     return failure

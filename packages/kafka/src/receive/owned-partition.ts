@@ -1,8 +1,8 @@
 import { bytesOf, type StoredRecord } from './stored-record.ts'
 
 /**
- * A partition that belongs to this member of the group, and what has been read of it. Kafka keeps one number for each partition, the
- * committed offset: all records before it are settled.
+ * A partition that belongs to this member of the group, with the records that were read. Kafka keeps one number for each partition,
+ * the committed offset: all records before it are settled.
  */
 export class OwnedPartition {
   readonly topic: string
@@ -52,7 +52,7 @@ export class OwnedPartition {
     this.committed = committed ? offset : -1n
   }
 
-  /** There is no record at the position. What was read before may still be settled. */
+  /** Must be called when there is no record at the position. Records that were read before may still be settled. */
   lostPosition(): void {
     this.position = undefined
   }

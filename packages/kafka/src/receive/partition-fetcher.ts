@@ -1,6 +1,5 @@
-import { propertyOf } from '@txbox/core/internal'
 import { ConnectionPool, FetchIsolationLevels, type Consumer, type fetchV17 } from '@platformatic/kafka'
-import { errorsIn } from '../connection/client-errors.ts'
+import { responseIn } from '../connection/client-errors.ts'
 import { clientOptions, type ClientSettings } from '../connection/client-settings.ts'
 import { breakConnections, watchConnections } from '../connection/watched-connections.ts'
 import type { OwnedPartition } from './owned-partition.ts'
@@ -10,7 +9,7 @@ import type { WatchedTopics } from './watched-topics.ts'
 type FetchResponse = fetchV17.FetchResponse
 type FetchedPartition = fetchV17.FetchResponsePartition
 
-/** How long Kafka waits for records. A partition that comes meanwhile waits as long. */
+/** How long Kafka waits for records. A partition that is added meanwhile waits as long. */
 const WAIT_MS = 500
 /** The pause of a partition after an answer that passes by itself. */
 const RETRY_MS = 200
@@ -67,7 +66,7 @@ export class PartitionFetcher {
     watchConnections(this.#pool)
   }
 
-  /** Begins the requests for which there is room. Must be called when partitions or room have come. */
+  /** Begins the requests for which there is room. Must be called when partitions were added, or when there is room again. */
   fetch(): void {
     if (this.#isEnded) return
     const owned = this.#how.owned()
@@ -91,6 +90,7 @@ export class PartitionFetcher {
     this.#isEnded = true
     clearTimeout(this.#timer)
     breakConnections(this.#pool)
+    // The connections are broken already, so closing may fail.
     this.#pool.close().catch(() => undefined)
   }
 
@@ -165,7 +165,7 @@ export class PartitionFetcher {
         isolationLevel: FetchIsolationLevels.READ_COMMITTED,
       })
     } catch (error) {
-      const response = responseIn(error)
+      const response = responseIn<FetchResponse>(error, 'responses')
       if (response === undefined) throw error
       return response
     }
@@ -215,13 +215,4 @@ function addTo(partition: OwnedPartition, from: bigint, answer: FetchedPartition
 
 function nameOf(topicId: string, partition: number): string {
   return `${topicId}:${partition}`
-}
-
-/** The response that has made the client throw, because one of its partitions has an error. */
-function responseIn(error: unknown): FetchResponse | undefined {
-  for (const each of errorsIn(error)) {
-    const response = propertyOf(each, 'response')
-    if (Array.isArray(propertyOf(response, 'responses'))) return response as FetchResponse
-  }
-  return undefined
 }

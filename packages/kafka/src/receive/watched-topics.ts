@@ -38,12 +38,12 @@ export class WatchedTopics {
     return this.#partitions
   }
 
-  /** Must be called when an answer has said that what is known of the topic is out of date. */
+  /** Must be called when an answer has said that the metadata of the topic are out of date. */
   outdated(topic: string): void {
     this.#lookup.outdated(topic)
   }
 
-  /** Looks up what is not known or out of date. Never rejects. */
+  /** Looks up the topics whose metadata are missing or out of date. Never rejects. */
   refresh(): Promise<void> {
     this.#refreshing ??= this.find()
       .catch((error: unknown) => this.#failed(error))

@@ -1,2 +1,2 @@
-/** The names that JetStream gives to streams and consumers: no blank, dot, wildcard, slash or control character. */
+/** The names that JetStream gives to streams and consumers: no space, dot, wildcard, slash or control character. */
 export const STREAM_NAME = /^[^\s.*>/\\\p{Cc}]+$/u

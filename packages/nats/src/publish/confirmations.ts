@@ -1,4 +1,4 @@
-/** What comes back for a message. */
+/** The answer to a message, or the reason for which there is none. */
 export type Confirmation =
   /** The answer of the program that listens on the subject: JetStream, if a stream takes the subject. */
   | { readonly data: Uint8Array }

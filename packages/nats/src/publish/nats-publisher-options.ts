@@ -51,7 +51,7 @@ export function natsPublisherOptions(options: NatsPublisherOptions): PublisherSe
   )
   const stream = options.stream === undefined ? undefined : check.text('stream', { max: 255 })
   if (stream !== undefined && !STREAM_NAME.test(stream)) {
-    throw check.wrong('stream', 'the name of a stream, without blanks, dots, wildcards and slashes')
+    throw check.wrong('stream', 'the name of a stream, without spaces, dots, wildcards and slashes')
   }
   return {
     connection: connectionSettings(check, options),

@@ -16,7 +16,7 @@ import { PublishConnection } from './publish-connection.ts'
  * - JetStream drops a message whose id and subject the stream has taken within its `duplicate_window`, 2 minutes by default: such a resend
  *   is accepted and is no second copy.
  * - A message that NATS can never take unchanged is rejected permanently, before it is sent: one above `maxMessageBytes` or the server's
- *   `max_payload`, a subject with a wildcard, an empty part or a blank, or one that servers obey (`$JS…`), a header that begins with `Nats-`,
+ *   `max_payload`, a subject with a wildcard, an empty part or a space, or one that servers obey (`$JS…`), a header that begins with `Nats-`,
  *   a value with a line break or white space around it, a lone surrogate. So is a message that is too large for its stream.
  * - A subject that no stream takes, or to which the user may not publish, rejects the message, which can be tried again. Streams are never
  *   created. If this publisher has published to the subject before, one of the last 10,000, a missing stream counts no attempt.

@@ -103,7 +103,7 @@ function checkSubject(id: string, subject: string): void {
 function flawOf(subject: string): string | undefined {
   if (subject === '' || subject.split('.').includes('')) return 'has an empty part between its dots'
   if (/[*>]/.test(subject)) return 'has a wildcard'
-  if (/[\s\p{Cc}]/u.test(subject)) return 'has a blank or a control character'
+  if (/[\s\p{Cc}]/u.test(subject)) return 'has a space or a control character'
   if (!subject.isWellFormed()) return 'has a lone surrogate'
   if (RESERVED_SUBJECT.test(subject)) return 'is reserved: the server would obey the message'
   const bytes = Buffer.byteLength(subject)

@@ -99,7 +99,7 @@ export class PublishConnection implements Connection {
     try {
       await within(this.#manager.getAccountInfo(), connection.connectTimeoutMs, unanswered)
     } catch (error) {
-      // A user who may only publish may not ask. The answer came all the same.
+      // A user who may only publish is not allowed to ask, and the refusal shows that the server answers.
       if (violationIn(error)?.operation === 'publish') return
       throw this.#failure ?? cannotConnect(connection, error)
     }

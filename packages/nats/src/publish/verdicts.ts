@@ -4,7 +4,7 @@ import type { StreamSearch } from './publish-connection.ts'
 
 const TEXT_CHARACTERS = 300
 
-/** A stream without a leader has one again in moments, and what overloads a stream is over as soon. */
+/** A stream without a leader has one again within moments, and an overload ends as quickly. */
 const PASSING_MS = 2000
 
 /** Why JetStream refuses a message: the code of the error, the code of its class as in HTTP, and the text. */

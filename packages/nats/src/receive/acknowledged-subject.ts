@@ -1,4 +1,4 @@
-/** What the reply subject of a delivery tells. */
+/** The parts of the reply subject of a delivery that are used. */
 export interface DeliveryInfo {
   /** How often the message was delivered, with this time. */
   readonly deliveries: number

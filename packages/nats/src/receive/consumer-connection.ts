@@ -121,7 +121,7 @@ export class ConsumerConnection implements Connection {
     })
   }
 
-  /** Takes back what was asked for. Resolves when no message comes any more. */
+  /** Cancels the request for messages. Resolves when no message comes any more. */
   async cancel(): Promise<void> {
     const pull = this.#pull
     this.#pull = undefined

@@ -7,7 +7,7 @@ const CONSUMER_NOT_FOUND = 10_014
 const STREAM_NOT_FOUND = 10_059
 const MS = 1_000_000
 
-/** What a consumer allows in one request. */
+/** The limits of a consumer for one request. */
 export interface PullLimits {
   readonly batch: number
   readonly expiresMs: number
@@ -16,7 +16,7 @@ export interface PullLimits {
 /** A consumer that can be used. */
 export interface FoundConsumer {
   readonly limits: PullLimits
-  /** What the source cannot do because of the consumer's settings. */
+  /** The text of a warning about the consumer's settings, if they limit the source. */
   readonly warning: string | undefined
 }
 

@@ -153,7 +153,7 @@ export function withEvent(read: ReadHeaders): ReadHeaders {
   }
 }
 
-/** The binding does not tell names of attributes by case. */
+/** Returns the headers with the names of attributes in lower case, because the binding ignores their case. */
 function inLowerCase(headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   const named = Object.entries(headers).map(([name, value]) => [
     ATTRIBUTE.test(name) ? name.toLowerCase() : name,

@@ -20,7 +20,7 @@ export interface DeliveryOwner<P> {
 
 type Postponement = Parameters<NonNullable<Delivery['postpone']>>[0]
 
-/** What is known of a message as it came. */
+/** A message as it was received, with the parts of its reply subject. */
 export interface Arrived {
   readonly raw: NatsSourceMessage
   /** The subject to which it is acknowledged. */

@@ -12,7 +12,7 @@ import type { DeliveryFunctions, NatsSourceMessage } from './delivery-reader.ts'
 /** JetStream's own default. */
 const ACK_WAIT_MS = 30_000
 const MOST_FILTERS = 1000
-const NAME = 'text without blanks, dots, wildcards and slashes'
+const NAME = 'text without spaces, dots, wildcards and slashes'
 
 /** How a consumer is created that does not exist. */
 export interface NatsConsumerDeclaration {
@@ -62,7 +62,7 @@ export interface SourceSettings {
   readonly connection: ConnectionSettings
   readonly stream: string
   readonly consumer: string
-  /** What is asked of the consumer, as far as it was given. */
+  /** The settings that the consumer must have, as far as they were given. */
   readonly declared: NatsConsumerDeclaration | undefined
   readonly ackWaitMs: number
   readonly functions: DeliveryFunctions

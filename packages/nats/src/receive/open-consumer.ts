@@ -109,7 +109,7 @@ export class OpenConsumer<P> implements OpenSource<P>, DeliveryOwner<P> {
     const extendedAt = performance.now()
     const connection = await this.#connection.get(delivery.lost)
     const isOver = (): boolean => performance.now() >= delivery.expiresAt
-    // After the lease, the server extends that of the consumer that has received the message by then.
+    // After the end of the lease, the server would extend the lease of the consumer that has received the message by then.
     if (!isOver()) await connection.settle(delivery.arrived.reply, '+WPI')
     if (isOver()) delivery.lose(LEASE_OVER)
     else delivery.expiresAt = extendedAt + this.#settings.ackWaitMs
@@ -155,7 +155,7 @@ export class OpenConsumer<P> implements OpenSource<P>, DeliveryOwner<P> {
         owner: this,
       },
     )
-    // It was delivered long ago, such as before this process was stopped: another consumer may have it.
+    // The message was delivered long ago, such as before this process was suspended: another consumer may have it.
     if (performance.now() >= delivery.expiresAt) {
       this.#loseUnseen(delivery)
       return
@@ -176,7 +176,7 @@ export class OpenConsumer<P> implements OpenSource<P>, DeliveryOwner<P> {
         const connection = await this.#connection.get(delivery.lost)
         isSent = true
         await connection.settle(delivery.arrived.reply, settlement)
-        // The server confirms what comes too late, too.
+        // The server also confirms a settlement that comes too late.
         if (performance.now() >= delivery.expiresAt) break
         this.ended(delivery)
         return
@@ -197,7 +197,10 @@ export class OpenConsumer<P> implements OpenSource<P>, DeliveryOwner<P> {
   async #cancel(): Promise<void> {
     await this.#asked?.cancel()
     if (this.#receiving > 0 && this.#receives) return
-    for (const delivery of this.#buffer.splice(0)) void this.#giveBack(delivery)
+    for (const delivery of this.#buffer.splice(0)) {
+      // A message that cannot be given back, such as without the right to settle, is delivered again after its lease.
+      this.#giveBack(delivery).catch(() => undefined)
+    }
   }
 
   async #close(signal: AbortSignal | undefined): Promise<void> {
@@ -205,6 +208,7 @@ export class OpenConsumer<P> implements OpenSource<P>, DeliveryOwner<P> {
     this.#wake.resolve()
     const held = [...this.#unsettled]
     const givingBack = within(this.#giveBackAll(held), CLOSE_TIMEOUT_MS, () => undefined, { ref: false })
+    // Messages that are not given back before the signal is aborted are delivered again after their lease.
     await unlessAborted(givingBack, signal).catch(() => undefined)
     this.#expiries.stop()
     for (const delivery of [...held, ...this.#buffer.splice(0)]) {

@@ -5,13 +5,13 @@ import type { PullLimits } from './consumer-declaration.ts'
 const EXPIRES_MS = 30_000
 /** How often the server shows that it still has the request. */
 const HEARTBEAT_MS = 5000
-/** A request of which nothing was heard for this time is gone: the server that had it may have changed. */
+/** A request without a sign from the server for this time is taken for lost: another server may have taken over the consumer. */
 const SILENCE_MS = 12_500
 /** A request with a shorter life has no heartbeats. */
 const SHORTEST_WITH_HEARTBEAT_MS = 2 * HEARTBEAT_MS
 const NANOSECONDS = 1_000_000
 
-/** What ends a request for messages. */
+/** The reason for which a request for messages has ended. */
 export type PullEnd =
   /** All messages came, or the time of the request is over. */
   | 'over'
@@ -64,11 +64,12 @@ export class Pull {
     return this.#isOver ? 0 : this.#left
   }
 
-  /** Takes the request back. Resolves when no message comes any more; until then they are received. */
+  /** Cancels the request. Resolves when no message comes any more; messages that come until then are received. */
   async cancel(): Promise<void> {
     if (this.#isOver) return
     this.#isOver = true
     clearTimeout(this.#silence)
+    // A connection that has ended brings no message either.
     await this.#subscription.drain().catch(() => undefined)
   }
 

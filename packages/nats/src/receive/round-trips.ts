@@ -3,10 +3,10 @@ const TRIPS_A_LEASE = 6
 const LONGEST_INTERVAL_MS = 5000
 
 /**
- * Knows after which instant the server has sent what is read from a connection now. A process that was stopped, or whose loop was
- * blocked, reads messages that were delivered to it long ago; so does one behind a network that stood still.
+ * Determines an instant after which the server has sent the messages that are read from a connection now. After a process was
+ * suspended, its event loop blocked or its network interrupted, it reads messages that were delivered to it long ago.
  *
- * The server answers in order: what is read behind an answer was sent after the question.
+ * The server answers in order: a message that is read behind an answer was sent after the question.
  */
 export class RoundTrips {
   readonly #ask: () => Promise<void>
@@ -21,7 +21,7 @@ export class RoundTrips {
     this.#timer = setInterval(() => void this.#trip(), intervalMs).unref()
   }
 
-  /** What is read now was sent after this instant, on the monotonic clock of this process. */
+  /** Messages that are read now were sent after this instant, on the monotonic clock of this process. */
   get sentAfter(): number {
     return this.#sentAfter
   }

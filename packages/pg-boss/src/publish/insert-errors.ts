@@ -38,7 +38,8 @@ export function rejectionOf(
   }
   if (failure === 'refused-row') return retryable(`${about}: ${reasonOf(error, 500)}`)
   const missing = `${about}, which does not exist. Create it by boss.createQueue, or map the topic by the option 'queue'.`
-  // What was there before is away; a queue that never was is a mistake that must come to light.
+  // A queue that was there before may come back, so no attempt is counted. A queue that never existed is probably a mistake, which
+  // shows when the attempts are used up.
   return { ...retryable(missing), ...(wasThere && { counted: false }) }
 }
 

@@ -32,8 +32,8 @@ values ($1, $2, $3, pg_catalog.clock_timestamp(), ${expiry}, $5, pg_catalog.deco
 on conflict (consumer, key) do nothing`,
 
     /**
-     * Like `claimWith`, but never waits for another transaction that has claimed the key with this statement: that transaction
-     * holds the lock of the key, and nothing is written. `turn` tells this from a key that has a claim. A statement that answers
+     * Like `claimWith`, but never waits for another transaction that has claimed the key with this statement: that transaction holds
+     * the lock of the key, and nothing is written. `turn` distinguishes this from a key that has a claim. A statement that answers
      * both needs a CTE, whose planning costs the server more than the insertion.
      */
     claimReported: `

@@ -39,7 +39,7 @@ async function load(): Promise<ClientLibrary> {
         typeof propertyOf(found, 'createClient') === 'function' ? found : propertyOf(found, 'default')
       if (typeof propertyOf(library, 'createClient') === 'function') return library as ClientLibrary
     } catch (error) {
-      // A library that is installed and cannot be loaded is another mistake, which its own error explains.
+      // If the library is installed and cannot be loaded, its own error explains why.
       const code = propertyOf(error, 'code')
       if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') throw error
     }

@@ -68,8 +68,8 @@ export function connectSettings(
 }
 
 /**
- * A client that keeps commands while it is not connected, or sends them again by itself, would publish messages long after the relay
- * has counted on the opposite.
+ * A client that keeps commands while it is not connected, or sends them again by itself, would publish messages at a time at which
+ * the relay takes them for unpublished.
  *
  * @throws {InvalidOptionError} for such a client.
  */

@@ -6,19 +6,19 @@ import type { ConnectSettings } from './connect-options.ts'
 import { RedisConnection } from './redis-connection.ts'
 import { reasonIn, RedisRefusal, refusalIn } from './redis-refusal.ts'
 
-/** A client of our own, and what ends its connection at once. */
+/** A client of this package, and the function that ends its connection at once. */
 interface Owned {
   readonly client: OwnedClient
   readonly kind: ClientKind
   readonly end: () => void
 }
 
-/** What makes another connection to the server of a client. */
+/** The method of a client that makes another connection to its server. */
 interface Duplicated {
   duplicate(overrides: object): OwnedClient & { disconnect(): void }
 }
 
-/** How long a client of the user's that has no connection is waited for. */
+/** How long to wait for a client of the user's that has no connection. */
 const RECONNECT_MS = 50
 
 /**
@@ -161,7 +161,7 @@ function duplicateOf({
   return { client: ours, kind, end: () => ours.destroy() }
 }
 
-/** What a replica takes is lost, even if it takes it. A user who may not ask for the role is believed to be right. */
+/** Refuses a replica: an entry that a replica accepts is lost. If the user may not ask for the role, the server is taken for a primary. */
 async function refuseReplica(connection: RedisConnection): Promise<void> {
   const answer = await connection.send(['ROLE']).catch((error: unknown) => {
     if (error instanceof RedisRefusal && ['NOPERM', 'ERR'].includes(error.word)) return []

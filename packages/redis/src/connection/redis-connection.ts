@@ -8,7 +8,7 @@ export class RedisConnection implements Connection {
   readonly #port: CommandPort
   readonly #broken: (reason: string) => BrokerUnavailableError
   readonly #answerTimeoutMs: number
-  /** What rejects the commands in flight. */
+  /** The functions that reject the commands in flight. */
   readonly #inFlight = new Set<(reason: unknown) => void>()
   #timer: NodeJS.Timeout | undefined
   /** When Redis has answered last. */

@@ -39,7 +39,7 @@ export function refusedResult(
   return undefined
 }
 
-/** What to say of an outage for which Redis has given its reason. */
+/** Returns the reason of an outage that Redis has reported, with a hint where one is known. */
 export function outageReason({ word, message }: RedisRefusal): string {
   if (word === 'MOVED' || word === 'ASK' || word === 'CROSSSLOT') {
     return `${message}: the server is one of a cluster. Pass a cluster client by the option 'client'`

@@ -2,13 +2,13 @@ import { script } from '../connection/script.ts'
 
 /*
  * In a group of a stream, each delivery that is not settled is pending under the name of its consumer. Each script asks for that name
- * first: a consumer whose lease has expired must not settle what another one has received.
+ * first: a consumer whose lease has expired must not settle a delivery that another one has received.
  *
- * What waits for another attempt stays pending, under the name of the holder, and its id is in a sorted set by the time at which it is
- * due. All times are the server's.
+ * An entry that waits for another attempt stays pending, under the name of the holder, and its id is in a sorted set by the time at
+ * which the entry is due. All times are the server's.
  *
- * XCLAIM drops what is pending of an entry that was deleted. The scripts answer 0 for a delivery that is not the consumer's, 1 for one
- * that is, and 2 if its entry is gone.
+ * XCLAIM drops the pending delivery of an entry that was deleted. The scripts answer 0 for a delivery that is not the consumer's, 1
+ * for one that is, and 2 if its entry is gone.
  */
 
 const OWNED = `
@@ -23,12 +23,13 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 `
 
 /**
- * Takes what is due, and what has been pending for a lease without a sign of its consumer. What is due but not the holder's is left to
- * its consumer: the group may be a new one of the same name, or an operator has claimed the entry.
+ * Takes the entries that are due, and the entries that have been pending for a lease without a sign of their consumer. A due entry
+ * that is not pending under the name of the holder is left to its consumer: the group may be a new one of the same name, or an
+ * operator has claimed the entry.
  *
- * KEYS: stream, due times. ARGV: group, consumer, holder, lease in milliseconds, limit, cursor, and how many that others have left are
- * looked for at least: those beyond the limit are due. Returns the entries with their counts of deliveries, the ids of entries that are
- * gone, and the next cursor.
+ * KEYS: stream, due times. ARGV: group, consumer, holder, lease in milliseconds, limit, cursor, and the least number of entries left
+ * by others to look for: those beyond the limit become due. Returns the entries with their counts of deliveries, the ids of entries
+ * that are gone, and the next cursor.
  */
 export const CLAIM = script(`${NOW}
 local taken, gone = {}, {}
@@ -112,7 +113,8 @@ return 1
 `)
 
 /**
- * Returns all deliveries of a consumer, uncounted. A consumer that is removed must have none: what is pending would go with it.
+ * Returns all deliveries of a consumer, uncounted. A consumer that is removed must have none, because its pending deliveries would be
+ * removed with it.
  *
  * KEYS: stream, due times. ARGV: group, consumer, holder, '1' to remove the consumer. Returns the ids of entries that are gone.
  */

@@ -6,7 +6,7 @@ import { GatheredIds } from './gathered-ids.ts'
 import { StreamDelivery, type DeliveryOwner } from './stream-delivery.ts'
 import type { ReceivedEntry, Standing, StreamGroup } from './stream-group.ts'
 
-/** How often an idle consumer looks for what is due and what others have left, at least. */
+/** How often an idle consumer looks at least for entries that are due or that others have left. */
 const LOOK_MS = 1000
 /** The parts of a lease in which the consumer looks so often. */
 const LOOKS_A_LEASE = 10
@@ -152,7 +152,7 @@ export class OpenStream<P> implements OpenSource<P>, DeliveryOwner<P> {
     this.#expiries.expireAt(at)
   }
 
-  /** Receives once: what is due or was left by others, or else what is new. Waits until there is room. */
+  /** Receives once: entries that are due or were left by others, or else new entries. Waits until there is room. */
   async #fetch(limit: number): Promise<void> {
     const { prefetch, leaseMs } = this.#how
     const room = (): number => Math.min(limit, prefetch - this.#held.size)
@@ -194,12 +194,12 @@ export class OpenStream<P> implements OpenSource<P>, DeliveryOwner<P> {
     if (entries.length > 0) this.expireAt(expiresAt)
   }
 
-  /** Ends the read that waits at the server, and returns what nobody has asked for. */
+  /** Ends the read that waits at the server, and returns the deliveries that `receive` has not returned. */
   #receivesNoMore(): void {
     if (this.#receivers > 0) return
     if (this.#fetching !== undefined) this.#group.unblock()
     for (const delivery of this.#buffer.splice(0)) {
-      // What cannot be returned is received again after the lease.
+      // A message that cannot be returned is received again after the lease.
       delivery.retry({ delayMs: 0, counted: false }).catch(() => undefined)
     }
   }
@@ -218,6 +218,7 @@ export class OpenStream<P> implements OpenSource<P>, DeliveryOwner<P> {
   }
 
   async #leave(): Promise<void> {
+    // `receive` throws the error of a fetch, unless it was aborted and waits no more.
     await this.#fetching?.catch(() => undefined)
     while (this.#settling.size > 0) await Promise.allSettled(this.#settling)
     this.#warnOfGone(await this.#group.leave())

@@ -70,9 +70,9 @@ export interface RedisSourceOptions {
  * Receives the entries of a stream of Redis 7, Valkey 7 or later, as one consumer of a group. Entries are converted as by `fromRedis`,
  * except that a message may have no id; the ordering key is the field `key`, as `redisPublisher` writes it.
  *
- * A delivery stays pending until it is accepted. If its consumer gives no sign for `leaseMs`, another consumer of the group receives the
- * message. What waits for another attempt, and is not held by the consumer, stays pending; its time is in the sorted set
- * `{<stream>}:<group>:due`. A rejected message is moved to the stream `deadLetterStream`, with the fields `txbox-error`,
+ * A delivery stays pending until it is accepted. If its consumer gives no sign for `leaseMs`, another consumer of the group receives
+ * the message. A message that waits for another attempt, and is not held by the consumer, stays pending; its time is in the sorted
+ * set `{<stream>}:<group>:due`. A rejected message is moved to the stream `deadLetterStream`, with the fields `txbox-error`,
  * `txbox-deliveries` and `txbox-source` behind its own.
  *
  * Redis keeps no order of keys: a group with several consumers hands later messages of a key to others. For order, let one consumer of a
@@ -158,7 +158,7 @@ class RedisSource<P> implements Source<P> {
     const group = new StreamGroup({ ...this.#settings, consumer })
     try {
       await group.prepare(this.#from)
-      // A group that is gone later was deleted with its stream: all that is in the stream then is new.
+      // If the group is missing later, it was deleted with its stream: all entries of the stream are new then.
       if (this.#from === '$') this.#from = '0'
       const policy = await group.evicts()
       if (policy !== undefined) {

@@ -169,6 +169,7 @@ function payloadOf({ fields }: ReceivedEntry): Uint8Array {
   return new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
 }
 
+/** Returns no headers if the field cannot be read: the message becomes a dead letter nevertheless. */
 function readableHeaders(entry: ReceivedEntry): Readonly<Record<string, string>> {
   try {
     return headersOf(entry)

@@ -44,7 +44,7 @@ export type Standing = 'lost' | 'ours' | 'gone'
 
 const STANDINGS: readonly Standing[] = ['lost', 'ours', 'gone']
 
-/** What a claim has found. */
+/** The entries that a claim has found. */
 interface Claimed {
   readonly entries: readonly ReceivedEntry[]
   /** The ids of entries that were deleted before they were handled. */
@@ -72,7 +72,7 @@ export class StreamGroup {
     this.#commands = new SharedConnection(open, closed)
     this.#reads = new SharedConnection(async (lifetime) => {
       const reads = await open(lifetime)
-      // Without the right to ask, a read that is not wanted any more ends when its time is over.
+      // If the user may not ask, a read that is not wanted any more ends when its time is over.
       this.#readerId = await reads.send(['CLIENT', 'ID']).then(String, () => undefined)
       return reads
     }, closed)
@@ -105,7 +105,7 @@ export class StreamGroup {
     await this.#run(TIDY, [stream], [group, NAME_PREFIX, String(IDLE_MS)])
   }
 
-  /** The policy by which the server may evict streams; `undefined` if it may not, or does not tell. */
+  /** Returns the policy by which the server may evict streams; `undefined` if the server may not evict them, or does not answer. */
   async evicts(): Promise<string | undefined> {
     const answer = await this.#send(['CONFIG', 'GET', 'maxmemory-policy']).catch((error: unknown) => {
       if (error instanceof RedisRefusal) return []
@@ -137,7 +137,7 @@ export class StreamGroup {
     }
   }
 
-  /** Ends a read that waits at the server, if that is possible. */
+  /** Ends a read that waits at the server. If that fails, the read ends when its time is over. */
   unblock(): void {
     if (this.#readerId === undefined) return
     this.#send(['CLIENT', 'UNBLOCK', this.#readerId]).catch(() => undefined)

@@ -85,7 +85,8 @@ export interface RelayOptions {
    */
   logger?: Logger | false | undefined
   /**
-   * Where traces go: each call of the publisher is a span `send <topic>`, linked to the contexts of its messages.
+   * The telemetry that receives traces and metrics: each call of the publisher is a span `send <topic>`, linked to the contexts of
+   * its messages.
    *
    * @default the telemetry that is registered for the process, such as by `import '@txbox/opentelemetry/register'`
    */

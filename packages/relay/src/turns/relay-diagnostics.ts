@@ -2,7 +2,7 @@ import type { BacklogMessage } from '@txbox/core/ports'
 import { diagnose, diagnosed, reasonOf } from '@txbox/core/internal'
 import type { Refused } from './refusals.ts'
 
-/** Tells the subscribers of diagnostic channels what the settled messages have become. */
+/** Publishes the settled results of messages on diagnostic channels. */
 export function diagnoseSettled(
   shard: number,
   accepted: readonly BacklogMessage[],

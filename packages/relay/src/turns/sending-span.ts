@@ -16,7 +16,7 @@ export function inSendingSpan(
   publish: () => Promise<readonly PublishResult[]>,
 ): Promise<readonly PublishResult[]> {
   const beganAt = performance.now()
-  return telemetry.span(describe(publisher, messages), async (tell) => {
+  return telemetry.span(describe(publisher, messages), async (handle) => {
     let accepted = 0
     let error: unknown
     try {
@@ -25,7 +25,7 @@ export function inSendingSpan(
         if (result?.status === 'accepted') accepted++
         else if (result?.status === 'rejected') error ??= result.error ?? 'rejected'
       }
-      if (error !== undefined) tell.failed(error)
+      if (error !== undefined) handle.failed(error)
       return results
     } catch (thrown) {
       error = thrown ?? 'thrown'

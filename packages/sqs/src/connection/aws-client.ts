@@ -11,7 +11,7 @@ export interface OwnAwsClient extends AwsClient {
   destroy(): void
 }
 
-/** What this package uses of a package of the SDK: its commands by their names. */
+/** The commands of a package of the SDK that are used, by their names. */
 export type AwsCommands = Readonly<Record<string, new (input: object) => object>>
 
 /** How a client is made, if none is given. */

@@ -4,15 +4,15 @@ const REASON_CHARACTERS = 500
 
 /** SQS and SNS answer a wrong signature with the text that they have signed, in which a session token may stand. */
 const SIGNED_TEXT = /\s*(the canonical string|the string-to-sign|credential should be scoped)[\s\S]*/i
-/** What the client says to an answer that it cannot read. */
+/** The advice of the client in its error for an answer that it cannot read. */
 const CLIENT_ADVICE = /Deserialization error: to see the raw response/
-/** What the client says to an answer without a text. */
+/** The message of the client's error for an answer without a text. */
 const NO_MESSAGE = /^Unknown(Error)?$/
 
 /**
- * What an error of SQS or SNS says about the destination of a request. `'missing'`, `'forbidden'`: retried and counted. `'trouble'`,
- * `'throttled'`: the destination is in trouble, so that no attempt is counted. `'too-large'`, `'invalid'`: an entry of the request is at
- * fault. `'unknown'`: nothing is known.
+ * The kinds of errors of SQS and SNS, by what follows for the destination of a request. `'missing'`, `'forbidden'`: retried and
+ * counted. `'trouble'`, `'throttled'`: the destination is in trouble, so that no attempt is counted. `'too-large'`, `'invalid'`: an
+ * entry of the request is at fault. `'unknown'`: nothing is known.
  */
 export type ErrorKind =
   | 'missing'
@@ -74,7 +74,7 @@ export function kindOf(code: string): ErrorKind {
   return KINDS.get(plain) ?? 'unknown'
 }
 
-/** What SQS or SNS has refused a request for. */
+/** The reason for which SQS or SNS has refused a request. */
 export interface Refusal {
   readonly kind: Exclude<ErrorKind, 'unknown'>
   /** The code and text of the service, in one line, without a period at the end. */

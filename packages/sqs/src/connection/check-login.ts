@@ -2,7 +2,7 @@ import { refusalIn } from './aws-errors.ts'
 import type { AwsService } from './aws-service.ts'
 
 /**
- * Asks the service for one queue or topic. A user who may not ask for that has logged in all the same.
+ * Asks the service for one queue or topic. The refusal of a user who may not ask shows that the login works.
  *
  * @throws {BrokerUnavailableError} when the service cannot be reached, or does not take the credentials; the signal's reason when the
  *   signal is aborted.

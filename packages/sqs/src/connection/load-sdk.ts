@@ -4,7 +4,7 @@ import type { AwsClientSettings, AwsCommands, OwnAwsClient } from './aws-client.
 
 export type ServiceName = 'SQS' | 'SNS'
 
-/** What this package uses of the package of a service. */
+/** The parts of the package of a service that are used. */
 export interface LoadedSdk {
   readonly commands: AwsCommands
   makeClient(settings: AwsClientSettings): OwnAwsClient
@@ -12,7 +12,7 @@ export interface LoadedSdk {
 
 const PACKAGES = { SQS: '@aws-sdk/client-sqs', SNS: '@aws-sdk/client-sns' } as const
 
-/** Each service is loaded when it is first needed: who sends to queues only needs no client for topics. */
+/** Each service is loaded when it is first needed: an application that only sends to queues needs no client for topics. */
 const LOADERS: Readonly<Record<ServiceName, () => Promise<unknown>>> = {
   SQS: () => import('@aws-sdk/client-sqs'),
   SNS: () => import('@aws-sdk/client-sns'),

@@ -1,4 +1,4 @@
-/** What SQS and SNS do not take in texts: XML has no such characters. */
+/** The characters that SQS and SNS do not take in texts, because XML does not allow them. */
 const NOT_IN_TEXTS = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/u
 
 const UTF_8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

@@ -15,7 +15,7 @@ import { refusedResult } from './verdicts.ts'
 
 const ACCEPTED: PublishResult = { status: 'accepted' }
 
-/** What a request may hold. */
+/** The most messages of one request. */
 const MOST_ENTRIES = 10
 
 export interface CallSettings extends OutgoingSettings {

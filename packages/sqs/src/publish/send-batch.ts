@@ -98,7 +98,7 @@ function answersIn(
   return inOrder.every((answer) => answer !== undefined) ? inOrder : undefined
 }
 
-/** Which of both is at fault, the entry says itself, unless its code says more. */
+/** `SenderFault` says whether the message or the service is at fault, unless the code says more. */
 function refusalOf({ Code = '', Message = '', SenderFault }: FailedEntry): Refusal {
   const kind = kindOf(Code)
   const reason = reasonIn({ name: Code, message: Message })

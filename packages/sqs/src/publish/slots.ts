@@ -1,4 +1,4 @@
-/** Limits how many requests are in flight. Calls that find no slot are told when one is free, in the order in which they asked. */
+/** Limits how many requests are in flight. Callers that find no slot are called back when one is free, in the order in which they asked. */
 export class Slots {
   #free: number
   readonly #waiting = new Set<() => void>()

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 
-/** What SQS takes as the name of a message group, and as a deduplication id. */
+/** The texts that SQS takes as the name of a message group, and as a deduplication id. */
 const NAME = /^[!-~]{1,128}$/
 
 /** Returns the text as a name that SQS takes: the text itself, or else its SHA-256 in hexadecimal. */

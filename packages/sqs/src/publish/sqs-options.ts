@@ -6,9 +6,9 @@ import type { AwsServiceSettings } from '../connection/aws-service.ts'
 import type { OutgoingSettings } from './outgoing-message.ts'
 import { WIRE_ATTRIBUTES } from './outgoing-message.ts'
 
-/** What a message may have at most in SQS, with its attributes. */
+/** The maximum size of a message with its attributes in SQS, in bytes. */
 export const SQS_BYTES = 1_048_576
-/** What a message may have at most in SNS, with its attributes. */
+/** The maximum size of a message with its attributes in SNS, in bytes. */
 export const SNS_BYTES = 262_144
 
 const MOST_ATTRIBUTES = 3

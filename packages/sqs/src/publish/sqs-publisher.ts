@@ -19,10 +19,10 @@ import { publisherSettings, type PublisherSettings, type SqsPublisherOptions } f
  * topic. A message is accepted when the service has answered that it has taken this message.
  *
  * The body is the payload as text, where SQS takes that text unchanged; otherwise the payload in base64, with the attribute
- * `txbox-encoding`. Fields are the attributes `txbox-id`, `txbox-type`, `txbox-key`, `txbox-correlation-id`, `txbox-time` (RFC 3339 with
- * milliseconds), `content-type` and `content-encoding`; all headers are the attribute `headers`, as JSON, but those that the option
- * `attributes` names. What cannot be an attribute of its own, such as an empty text, or because ten attributes are there, is in the
- * attribute `txbox-fields`, as JSON.
+ * `txbox-encoding`. Fields are the attributes `txbox-id`, `txbox-type`, `txbox-key`, `txbox-correlation-id`, `txbox-time` (RFC 3339
+ * with milliseconds), `content-type` and `content-encoding`; all headers are the attribute `headers`, as JSON, except those that the
+ * option `attributes` names. A field that cannot be an attribute of its own, because it is empty or because there are ten attributes
+ * already, is in the attribute `txbox-fields`, as JSON.
  *
  * - FIFO (names that end with `.fifo`): the key, or the id of a message without a key, is the message group; the header
  *   `deduplication-id`, or else the id, is the deduplication id, which SQS recognizes for 5 minutes. Texts that SQS does not take as such

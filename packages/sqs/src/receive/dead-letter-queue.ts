@@ -17,7 +17,7 @@ const ERROR_CHARACTERS = 1000
 export interface Death {
   readonly error: unknown
   readonly deliveries: number
-  /** What stands in for the id of a message that has none. */
+  /** The substitute for the id of a message that has none. */
   readonly id?: string | undefined
 }
 

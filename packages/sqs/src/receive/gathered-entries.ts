@@ -1,4 +1,4 @@
-/** What a request of SQS may hold. */
+/** The most entries of one request of SQS. */
 const MOST_ENTRIES = 10
 const MOST_REQUESTS = 16
 
@@ -9,8 +9,8 @@ interface WaitingEntry<E> {
 }
 
 /**
- * Gathers entries to requests of ten. A full request is sent at once; entries that are fewer are sent while nothing is in flight, and so
- * wait for the requests before at most.
+ * Gathers entries into requests of at most ten. A full request is sent at once. Fewer entries are sent when no request is in flight,
+ * so they wait for the requests before them at most.
  */
 export class GatheredEntries<E> {
   readonly #send: (entries: readonly E[]) => Promise<readonly (boolean | Error)[]>

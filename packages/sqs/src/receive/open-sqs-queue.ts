@@ -6,7 +6,7 @@ import type { MessageReader } from './message-reader.ts'
 import type { ReceivedQueue } from './received-queue.ts'
 import { SqsDelivery, type DeliveryOwner } from './sqs-delivery.ts'
 
-/** What a request of SQS returns at most. */
+/** The most messages that a request of SQS returns. */
 const MOST_MESSAGES = 10
 /** How many further requests look for messages when the first one has returned as many as it can. */
 const MOST_FURTHER = 8
@@ -112,11 +112,12 @@ export class OpenSqsQueue<P> implements OpenSource<P>, DeliveryOwner<P> {
       this.#poll = undefined
       this.#returnBuffer()
     })
+    // `receive` throws the error, unless it was aborted and waits no more.
     polling.catch(() => undefined)
     return polling
   }
 
-  /** Returns what no call has taken: nobody renews what no consumer has. */
+  /** Returns the messages that no call of `receive` has taken: no consumer would renew them. */
   #returnBuffer(): void {
     if (this.#receivers > 0) return
     for (const delivery of this.#buffer.splice(0)) void returned(delivery)
@@ -130,7 +131,7 @@ export class OpenSqsQueue<P> implements OpenSource<P>, DeliveryOwner<P> {
     const further = Array.from({ length: Math.ceil(left / MOST_MESSAGES) }, (_, n) =>
       this.#request(Math.min(MOST_MESSAGES, left - n * MOST_MESSAGES), 0),
     )
-    // There are messages already: whatever is wrong, the next receive fails, too.
+    // An error is ignored, because there are messages already: a lasting one fails the next receive, too.
     await Promise.allSettled(further)
   }
 
@@ -161,6 +162,7 @@ export class OpenSqsQueue<P> implements OpenSource<P>, DeliveryOwner<P> {
 
   async #close(signal: AbortSignal | undefined): Promise<void> {
     this.#closing.abort()
+    // An error of the last request leaves nothing to do: its messages, if any, are delivered again after their visibility timeout.
     const last = this.#poll ?? Promise.resolve()
     await unlessAborted(
       within(last, LAST_ANSWER_MS, () => undefined),
@@ -169,6 +171,7 @@ export class OpenSqsQueue<P> implements OpenSource<P>, DeliveryOwner<P> {
     this.#hangUp.abort(closedError())
     await last.catch(() => undefined)
     const returning = Promise.all([...this.#unsettled].map(returned)).then(() => this.queue.idle())
+    // Messages that are not returned before the signal is aborted are delivered again as well.
     await unlessAborted(returning, signal).catch(() => undefined)
     for (const delivery of this.#unsettled) delivery.lose()
     this.#expiries.stop()

@@ -21,7 +21,7 @@ export interface ReceivedFields {
   readonly body: string
   /** How the payload is written in the body. */
   readonly encoding: string | undefined
-  /** What is wrong with the message, if it cannot be read as it was sent. */
+  /** The reason for which the message cannot be read as it was sent; `undefined` if it can. */
   readonly problem: InvalidMessageError | undefined
 }
 

@@ -9,7 +9,7 @@ export interface SqsMessage {
   readonly MessageId?: string | undefined
   readonly Body?: string | undefined
   readonly MessageAttributes?: Readonly<Record<string, SqsAttribute>> | undefined
-  /** What SQS says about the message, such as `SentTimestamp`. */
+  /** The attributes that SQS itself sets, such as `SentTimestamp`. */
   readonly Attributes?: Readonly<Partial<Record<string, string>>> | undefined
 }
 

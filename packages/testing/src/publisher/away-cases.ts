@@ -20,7 +20,7 @@ async function failsRetryably(publishing: Promise<unknown>): Promise<void> {
   assert.equal(propertyOf(await failure(publishing), 'retryable'), true)
 }
 
-/** An outage is told apart from a refusal. */
+/** The rules by which an outage is distinguished from a refusal. */
 export const AWAY: readonly Draft[] = [
   {
     rule: 'A1',

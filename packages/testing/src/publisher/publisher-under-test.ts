@@ -58,7 +58,7 @@ export interface PublisherUnderTest {
   close?(): Promise<void> | void
 }
 
-/** What the subject of a case has beyond the required members. */
+/** The optional members that the subject of a case has. */
 export type PublisherOffer =
   | 'network'
   | 'freeze'

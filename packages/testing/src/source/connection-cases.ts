@@ -14,7 +14,7 @@ function survives({ traits, survivesCut = traits.leaseMs !== undefined }: Source
   return survivesCut
 }
 
-/** What closing, lost connections and outages leave behind. */
+/** The rules about closing, lost connections and outages. */
 export const CONNECTIONS: readonly SourceDraft[] = [
   {
     rule: 'L1',

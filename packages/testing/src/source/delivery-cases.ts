@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { SourceDraft } from './source-case.ts'
 import { ids, idsOf, sameDeliveries } from './source-trial.ts'
 
-/** What is delivered, and when. */
+/** The rules about deliveries. */
 export const DELIVERIES: readonly SourceDraft[] = [
   {
     rule: 'D1',

@@ -9,7 +9,7 @@ const DELAY_MS = 400
 /** The clocks of the broker and of this process differ by no more, and timers fire no earlier. */
 const CLOCK_MS = 25
 
-/** How deliveries end. */
+/** The rules about the settlement of deliveries. */
 export const SETTLEMENTS: readonly SourceDraft[] = [
   {
     rule: 'E1',

@@ -6,6 +6,8 @@ import type { SourceContractOptions, SourceUnderTest } from './source-under-test
 const LIMIT_MS = 25_000
 const POLL_MS = 10
 const GRACE_MS = 1000
+/** A delivery that must not come would come within this time. */
+const QUIET_MS = 50
 
 type OpenHow = Partial<Parameters<SourceUnderTest['source']['open']>[0]>
 
@@ -78,9 +80,9 @@ export class SourceTrial {
     return delivery!
   }
 
-  /** Asserts that nothing is delivered for this time. */
-  async receivesNothing(opened: OpenSource, forMs = 50): Promise<void> {
-    const received = await this.receiveFor(opened, forMs)
+  /** Asserts that nothing is delivered for a short time. */
+  async receivesNothing(opened: OpenSource): Promise<void> {
+    const received = await this.receiveFor(opened, QUIET_MS)
     assert.deepEqual(idsOf(received), [], 'deliveries came that must not come now')
   }
 

@@ -38,7 +38,7 @@ export interface SourceUnderTest {
   close?(): Promise<void> | void
 }
 
-/** What the subject of a case has beyond the required members. */
+/** The optional members that the subject of a case has. */
 export type SourceOffer =
   /** `network`. */
   | 'network'

@@ -1,13 +1,13 @@
-import type { CounterName, GaugeName, HistogramName } from '@txbox/core'
+import type { CounterName, GaugeName, HistogramName } from './names.ts'
 
 /** The unit of a metric, by the UCUM code of the semantic conventions, and what it measures. */
-export interface MetricText {
+interface MetricText {
   /** A unit in braces only says what is counted, and is no part of the name. */
   readonly unit: string
   readonly help: string
 }
 
-/** The buckets of the semantic conventions, in seconds. */
+/** The upper bounds of the buckets of all histograms, by the semantic conventions, in seconds. */
 export const BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
 
 export const COUNTERS: Readonly<Record<CounterName, MetricText>> = {
@@ -64,7 +64,7 @@ export const GAUGES: Readonly<Record<GaugeName, MetricText>> = {
     help: 'Dead letters of the outbox, or of a local consumer.',
   },
   'txbox.relay.shards': { unit: '{shard}', help: 'Shards whose lease this relay holds.' },
-  // A number of 0 or 1 without a unit: the unit 1 would add `_ratio`.
+  // Without a unit, because exporters to Prometheus add `_ratio` to the name of a gauge whose unit is 1.
   'txbox.relay.publisher.up': {
     unit: '',
     help: 'Whether the publisher has accepted the last messages: 1, else 0.',
