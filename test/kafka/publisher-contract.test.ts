@@ -94,6 +94,6 @@ const cases = publisherContract(
 testContract(cases, {
   without: {
     V4: 'a topic of Kafka is never full',
-    A4: 'the broker of this project asks for no password: broker/sasl.test.ts',
+    A4: 'the broker of this project asks for no password: broker/logins.ts',
   },
 })

@@ -3,7 +3,7 @@ import { publisherContract } from '@txbox/testing'
 import { fromRabbitmq, rabbitmqPublisher } from '@txbox/rabbitmq'
 import { networkUnderTest, testContract } from '../support/subjects/contract-tests.ts'
 import { UnreliableNetwork } from '../support/worlds/unreliable-network.ts'
-import { useBroker } from './broker-under-test.ts'
+import { outboxMessage, publish, useBroker } from './broker-under-test.ts'
 
 const broker = useBroker()
 const LARGEST_BYTES = 1_100_000
@@ -24,6 +24,8 @@ const cases = publisherContract(
     const refused = new URL(broker.url)
     refused.password = 'hidden-word'
     const take = () => broker.take(queue)
+    const full = await broker.queue({ arguments: { 'x-max-length': 1, 'x-overflow': 'reject-publish' } })
+    await publish(broker.publisher({ exchange: '' }), [outboxMessage({ topic: full })])
     return {
       publisher: broker.publisher({
         url: broker.urlAt(network.address),
@@ -32,6 +34,7 @@ const cases = publisherContract(
         confirmTimeoutMs: 1000,
         connectTimeoutMs: 1000,
       }),
+      secret: new URL(broker.url).password,
       goodTopic: queue,
       badTopic: broker.name('missing'),
       network: networkUnderTest(network),
@@ -42,6 +45,7 @@ const cases = publisherContract(
         'a header that RabbitMQ obeys': { headers: { CC: 'other' } },
       },
       received: async () => (await take()).map((message) => fromRabbitmq(message)),
+      full: { topic: full, free: async () => void (await broker.take(full)) },
       refused: { publisher: broker.publisher({ url: refused.href, exchange: '' }), secret: 'hidden-word' },
       unresolved: broker.publisher({ url: 'amqp://nowhere.invalid', exchange: '', connectTimeoutMs: 1000 }),
       arrived: async () =>
@@ -69,4 +73,4 @@ const cases = publisherContract(
   },
 )
 
-testContract(cases, { without: { V4: 'stuck-queue.test.ts shows a queue that takes nothing' } })
+testContract(cases)

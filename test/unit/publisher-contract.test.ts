@@ -92,14 +92,15 @@ class MemoryWorld {
     return Object.assign(new Error(text, { cause: { settings } }), { retryable: true })
   }
 
-  #read({ id, type, correlationId, createdAt, headers, payload, contentType, text, json }: OutboxMessage) {
+  #read(message: OutboxMessage) {
+    const { id, type, correlationId, createdAt, headers, payload, contentType } = message
     const isBytes = contentType === 'application/octet-stream'
     const isText = contentType.startsWith('text/') || this.#fault === 'is read as text'
     return {
       ...{ id, correlationId, headers },
       type: this.#fault === 'is read without its type' ? undefined : type,
       time: this.#fault === 'is read with another time' ? new Date() : createdAt,
-      payload: isBytes ? payload : isText ? text() : json<unknown>(),
+      payload: isBytes ? payload : isText ? message.text() : message.json(),
     }
   }
 

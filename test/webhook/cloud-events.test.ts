@@ -54,12 +54,8 @@ describe('the contract of publishers, of webhooks in binary mode', () => {
       arrived: async () => endpoint.arrived(),
     }
   })
-  const RULES = /^[PV]|^[OS][12]|^O4/
-  const others = cases.map(({ rule }) => rule).filter((rule) => !RULES.test(rule))
+  const rules = new Set(cases.map(({ rule }) => rule).filter((rule) => /^[AF]|^(O3|S5|V2|V4)$/.test(rule)))
   testContract(cases, {
-    without: {
-      ...Object.fromEntries(others.map((rule) => [rule, 'shown with the publisher alone'])),
-      ...{ V2: 'shown with the publisher alone', V4: 'shown with the publisher alone' },
-    },
+    without: Object.fromEntries([...rules].map((rule) => [rule, 'shown with the publisher alone'])),
   })
 })

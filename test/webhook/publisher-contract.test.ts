@@ -112,7 +112,9 @@ describe.for(['the client of Node.js', 'fetch'])('each topic is a URL, over %s',
   testContract(cases, {
     without: {
       ...TOPICS_ARE_ADDRESSES,
-      ...(client === 'fetch' && { S4: 'connections of the global fetch are not the publisher’s' }),
+      ...(client === 'fetch' && {
+        S4: 'connections belong to the global fetch, which keeps them open for some seconds',
+      }),
     },
   })
 })
@@ -139,6 +141,7 @@ describe('one endpoint', () => {
           allow: () => true,
           timeoutMs: TIMEOUT_MS,
         }),
+        secret: SECRETS.standard,
         goodTopic: 'good',
         badTopic: 'bad',
         network: networkUnderTest(network),
