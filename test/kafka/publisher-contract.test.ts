@@ -1,6 +1,7 @@
-import { afterAll, inject, test } from 'vitest'
-import { kafkaPublisher } from '@txbox/kafka'
+import { afterAll, inject } from 'vitest'
+import { fromKafka, kafkaPublisher } from '@txbox/kafka'
 import { publisherContract, type ReadMessage } from '@txbox/testing'
+import { networkUnderTest, testContract } from '../support/subjects/contract-tests.ts'
 import { KafkaUnderTest, headerOf, idOf } from './kafka-under-test.ts'
 import type { StoredRecord } from './topic-log.ts'
 
@@ -48,7 +49,6 @@ function readBack(record: StoredRecord): ReadMessage {
 const cases = publisherContract(
   {
     ordering: 'per-key',
-    offers: ['network', 'freeze', 'tooLarge', 'poison', 'readBack', 'unresolved'],
     answerTimeoutMs: 2000,
     wrongOptions,
   },
@@ -64,16 +64,8 @@ const cases = publisherContract(
       }),
       goodTopic,
       badTopic: kafka.name('missing'),
-      network: {
-        cut: () => network.cut(),
-        down: () => network.down(),
-        up: async () => {
-          network.thaw()
-          await network.up()
-        },
-        freeze: () => network.freeze(),
-      },
-      largestBytes: LARGEST_BYTES,
+      network: networkUnderTest(network),
+      tooLarge: LARGEST_BYTES + 1,
       poison: {
         'a topic with a blank': { topic: 'a b' },
         'a topic that is a folder': { topic: '..' },
@@ -91,8 +83,17 @@ const cases = publisherContract(
       unresolved: kafkaPublisher({ brokers: ['nowhere.invalid:9092'], connectTimeoutMs: 1000 }),
       arrived: async () => (await log.take()).map((record) => ({ id: idOf(record), payload: record.value })),
       readBack: async () => (await log.take()).map(readBack),
+      received: async () =>
+        (await log.take()).map(({ value, timestamp, headers }) =>
+          fromKafka({ value, timestamp, headers: new Map(headers) }),
+        ),
     }
   },
 )
 
-test.for(cases.map((each) => [each.name, each.run] as const))('%s', ([, run]) => run())
+testContract(cases, {
+  without: {
+    V4: 'a topic of Kafka is never full',
+    A4: 'the broker of this project asks for no password: broker/logins.ts',
+  },
+})

@@ -1,6 +1,7 @@
-import { onTestFinished, test } from 'vitest'
+import { onTestFinished } from 'vitest'
 import { fromPgBoss, pgBossPublisher } from '@txbox/pg-boss'
 import { publisherContract } from '@txbox/testing'
+import { networkUnderTest, testContract } from '../support/subjects/contract-tests.ts'
 import { UnreliableNetwork } from '../support/worlds/unreliable-network.ts'
 import { payloadOf, usePgBoss } from './pg-boss-under-test.ts'
 
@@ -23,7 +24,6 @@ const wrongOptions = {
 const cases = publisherContract(
   {
     ordering: 'per-key',
-    offers: ['network', 'freeze', 'tooLarge', 'poison', 'full', 'readBack'],
     answerTimeoutMs: TIMEOUT_MS,
     deduplicates: true,
     wrongOptions,
@@ -39,16 +39,8 @@ const cases = publisherContract(
       publisher: pgBossPublisher({ boss, confirmTimeoutMs: TIMEOUT_MS, maxMessageBytes: LARGEST_BYTES }),
       goodTopic,
       badTopic: 'missing',
-      network: {
-        cut: () => network.cut(),
-        down: () => network.down(),
-        up: async () => {
-          network.thaw()
-          await network.up()
-        },
-        freeze: () => network.freeze(),
-      },
-      largestBytes: LARGEST_BYTES,
+      network: networkUnderTest(network),
+      tooLarge: LARGEST_BYTES + 1,
       poison: {
         'a NUL in a header': { headers: { a: '\0' } },
         'a lone surrogate in a key': { key: '\uD800' },
@@ -79,8 +71,14 @@ const cases = publisherContract(
             headers: headers ?? {},
           }
         }),
+      received: async () => (await subject.take(goodTopic)).map((job) => fromPgBoss(job)),
     }
   },
 )
 
-test.for(cases.map((each) => [each.name, each.run] as const))('%s', ([, run]) => run())
+testContract(cases, {
+  without: {
+    A4: 'the publisher takes a pg-boss that has logged in',
+    A5: 'the publisher takes a pg-boss that has connected',
+  },
+})

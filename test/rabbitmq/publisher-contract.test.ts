@@ -1,8 +1,9 @@
-import { onTestFinished, test } from 'vitest'
+import { onTestFinished } from 'vitest'
 import { publisherContract } from '@txbox/testing'
-import { rabbitmqPublisher } from '@txbox/rabbitmq'
+import { fromRabbitmq, rabbitmqPublisher } from '@txbox/rabbitmq'
+import { networkUnderTest, testContract } from '../support/subjects/contract-tests.ts'
 import { UnreliableNetwork } from '../support/worlds/unreliable-network.ts'
-import { useBroker } from './broker-under-test.ts'
+import { outboxMessage, publish, useBroker } from './broker-under-test.ts'
 
 const broker = useBroker()
 const LARGEST_BYTES = 1_100_000
@@ -10,7 +11,6 @@ const LARGEST_BYTES = 1_100_000
 const cases = publisherContract(
   {
     ordering: 'per-key',
-    offers: ['network', 'freeze', 'tooLarge', 'poison', 'readBack', 'secret', 'unresolved'],
     answerTimeoutMs: 2000,
     wrongOptions: {
       'no URL': () => rabbitmqPublisher({} as never),
@@ -24,6 +24,8 @@ const cases = publisherContract(
     const refused = new URL(broker.url)
     refused.password = 'hidden-word'
     const take = () => broker.take(queue)
+    const full = await broker.queue({ arguments: { 'x-max-length': 1, 'x-overflow': 'reject-publish' } })
+    await publish(broker.publisher({ exchange: '' }), [outboxMessage({ topic: full })])
     return {
       publisher: broker.publisher({
         url: broker.urlAt(network.address),
@@ -32,15 +34,18 @@ const cases = publisherContract(
         confirmTimeoutMs: 1000,
         connectTimeoutMs: 1000,
       }),
+      secret: new URL(broker.url).password,
       goodTopic: queue,
       badTopic: broker.name('missing'),
-      network,
-      largestBytes: LARGEST_BYTES,
+      network: networkUnderTest(network),
+      tooLarge: LARGEST_BYTES + 1,
       poison: {
         'an id that is too long': { id: 'x'.repeat(256) },
         'a lone surrogate': { headers: { a: '\uD800' } },
         'a header that RabbitMQ obeys': { headers: { CC: 'other' } },
       },
+      received: async () => (await take()).map((message) => fromRabbitmq(message)),
+      full: { topic: full, free: async () => void (await broker.take(full)) },
       refused: { publisher: broker.publisher({ url: refused.href, exchange: '' }), secret: 'hidden-word' },
       unresolved: broker.publisher({ url: 'amqp://nowhere.invalid', exchange: '', connectTimeoutMs: 1000 }),
       arrived: async () =>
@@ -68,4 +73,4 @@ const cases = publisherContract(
   },
 )
 
-test.for(cases.map((each) => [each.name, each.run] as const))('%s', ([, run]) => run())
+testContract(cases)

@@ -37,7 +37,7 @@ export class StreamLog {
     this.#stream = stream
   }
 
-  /** The entries that were added since the last call. */
+  /** The entries that were added since the last call. Those before are deleted. */
   async take(): Promise<readonly StoredEntry[]> {
     const answer = await this.#redis.askBytes('XRANGE', this.#stream, this.#after, '+')
     const entries = (answer as [Buffer, Buffer[]][]).map(([id, list]) => ({
@@ -45,7 +45,10 @@ export class StreamLog {
       fields: new Map(list.flatMap((name, n) => (n % 2 === 0 ? [[String(name), list[n + 1]!]] : []))),
     }))
     const last = entries.at(-1)
-    if (last !== undefined) this.#after = `(${last.entryId}`
+    if (last === undefined) return entries
+    this.#after = `(${last.entryId}`
+    // The last entry stays: a command that deletes it could delete one that was added meanwhile.
+    await this.#redis.ask('XTRIM', this.#stream, 'MINID', last.entryId)
     return entries
   }
 

@@ -50,12 +50,12 @@ export class SqsUnderTest {
   }
 
   static async start(): Promise<SqsUnderTest> {
-    const given = inject('servers')['sqs']
-    if (given !== undefined) return new SqsUnderTest(given, undefined)
-    const fauxqs = await startFauxqs({ port: 0, logger: false, defaultRegion: REGION })
     // Clients that the publisher makes look for credentials in the environment.
     process.env['AWS_ACCESS_KEY_ID'] ??= CREDENTIALS.accessKeyId
     process.env['AWS_SECRET_ACCESS_KEY'] ??= CREDENTIALS.secretAccessKey
+    const given = inject('servers')['sqs']
+    if (given !== undefined) return new SqsUnderTest(given, undefined)
+    const fauxqs = await startFauxqs({ port: 0, logger: false, defaultRegion: REGION })
     return new SqsUnderTest(`http://127.0.0.1:${fauxqs.port}`, fauxqs)
   }
 

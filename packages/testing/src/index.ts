@@ -1,11 +1,10 @@
 export { publisherContract } from './publisher/publisher-contract.ts'
 export { sourceContract } from './source/source-contract.ts'
-export type { ContractCase } from './cases/contract-case.ts'
+export type { CaseContext, ContractCase } from './cases/contract-case.ts'
 export type {
   ArrivedMessage,
   NetworkUnderTest,
   PublisherContractOptions,
-  PublisherOffer,
   PublisherUnderTest,
   ReadMessage,
 } from './publisher/publisher-under-test.ts'

@@ -8,6 +8,8 @@ import type { ConsumeMessage } from 'amqplib'
 const COUNT_HEADER = 'x-delivery-count'
 /** From RabbitMQ 4.3, the header in which a quorum queue counts how often it has handed out the message before. */
 const ACQUIRED_HEADER = 'x-acquired-count'
+/** The headers in which a quorum queue counts. */
+export const COUNT_HEADERS = [COUNT_HEADER, ACQUIRED_HEADER] as const
 
 /** The reasons for which a quorum queue moves a message that it has delivered. */
 const AFTER_DELIVERY: ReadonlySet<unknown> = new Set(['rejected', 'delivery_limit'])

@@ -1,6 +1,7 @@
 import { InvalidMessageError, type InboxMessage, type MessageIdentity } from '@txbox/core'
 import { nameOf, propertyOf, withCloudEvent } from '@txbox/core/internal'
 import { KEY_HEADER, TIME_HEADER } from '../publish/outgoing-message.ts'
+import { COUNT_HEADERS } from './delivery-counts.ts'
 import { deliveryPayload } from './delivery-payload.ts'
 
 /** A delivery of an AMQP 0-9-1 client, such as amqplib's `ConsumeMessage` and `GetMessage`. */
@@ -33,7 +34,8 @@ const RFC_3339 = /^\d{4}-\d\d-\d\dt\d\d:\d\d:\d\d(\.\d+)?(z|[+-]\d\d:\d\d)$/i
  * - `time` from the header `txbox-time`, if it is a time in RFC 3339; otherwise from `timestamp`, which counts seconds (a value of 1e11
  *   or more is taken as milliseconds).
  * - `headers`: texts as they are, numbers and booleans as text. Nested, binary and null values are left out, such as
- *   `x-death`, and so are `txbox-time` and `txbox-key`, in which `rabbitmqPublisher` sends fields of the message.
+ *   `x-death`; so are `txbox-time` and `txbox-key`, in which `rabbitmqPublisher` sends fields of the message, and the numbers
+ *   `x-delivery-count` and `x-acquired-count`, in which a quorum queue counts: another queue must not count on from them.
  * - `source` from the header `cloudEvents:source` or `cloudEvents_source`, when there is one: id and source together
  *   are the message's identity then.
  * - A CloudEvent in binary mode, which has a header `cloudEvents:specversion` or `cloudEvents_specversion`: id, source, type and time are
@@ -75,7 +77,11 @@ type ReadIdentity = Omit<MessageIdentity, 'id' | 'headers'> & {
 /** Reads a message apart from its payload, or the CloudEvent in it. The id may be missing. */
 export function identityOf(properties: RabbitmqDelivery['properties']): ReadIdentity {
   const identity = receivedIdentityOf(properties)
-  const { [KEY_HEADER]: _, [TIME_HEADER]: __, ...headers } = identity.headers
+  const headers = { ...identity.headers }
+  for (const name of [KEY_HEADER, TIME_HEADER]) delete headers[name]
+  for (const name of COUNT_HEADERS) {
+    if (typeof propertyOf(properties.headers, name) !== 'string') delete headers[name]
+  }
   return withCloudEvent({ ...identity, headers }, CLOUD_EVENTS)
 }
 

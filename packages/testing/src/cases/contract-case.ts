@@ -1,11 +1,26 @@
+/** What a test runner passes to a test, as `node:test` and Vitest do. */
+export interface CaseContext {
+  /** Reports the test as skipped. */
+  skip?(reason: string): unknown
+}
+
 /** One case of a contract, for any test runner: `for (const each of cases) test(each.name, each.run)`. */
 export interface ContractCase {
   /** The rule and what it says, as the title of a test. */
   readonly name: string
   /** The code of the rule, such as `P3`. */
   readonly rule: string
-  /** Rejects with an `AssertionError` of `node:assert` if the subject breaks the rule. */
-  readonly run: () => Promise<void>
+  /**
+   * Rejects with an `AssertionError` of `node:assert` if the subject breaks the rule. A case whose subject lacks what the rule is about is
+   * left out: it calls `skip` of the runner's context with the reason, or without a context emits a warning of the process.
+   */
+  readonly run: (context?: CaseContext) => Promise<void>
+}
+
+/** Reports a case that is left out. */
+export function leaveOut(context: CaseContext | undefined, name: string, reason: string): void {
+  if (typeof context?.skip === 'function') context.skip(reason)
+  else process.emitWarning(`Left out: ${name}. ${reason}`, 'TxboxWarning')
 }
 
 /** Runs all steps, also after one has failed, and throws the first error: an error of closing must not hide the broken rule. */

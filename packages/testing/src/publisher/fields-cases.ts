@@ -147,7 +147,63 @@ export const FIELDS: readonly Draft[] = [
       assert.deepEqual((await oneBack(subject)).headers, headers)
     },
   },
+  {
+    rule: 'F6',
+    says: 'a message that is published and then read for a consumer is the same message',
+    needs: ['received'],
+    check: async ({ publisher, goodTopic, received }, options) => {
+      const full = {
+        topic: goodTopic,
+        type: 'order.paid',
+        key: 'order-7',
+        correlationId: 'c-1',
+        headers: { tenant: 'north', traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' },
+      }
+      const sent = [
+        ...[{ n: [1, 2.5, null, true], s: 'Zoë 日本' }, 'text', null].map((value) => ({
+          message: outboxMessage({ ...full, payload: Buffer.from(JSON.stringify(value)) }),
+          value,
+        })),
+        ...['Zoë 日本', ''].map((value) => ({
+          message: outboxMessage({
+            ...full,
+            contentType: 'text/plain; charset=utf-8',
+            payload: Buffer.from(value),
+          }),
+          value,
+        })),
+        ...[Uint8Array.of(0, 255, 0xef, 0xbb, 0xbf), new Uint8Array(0)].map((value) => ({
+          message: outboxMessage({ ...full, contentType: 'application/octet-stream', payload: value }),
+          value,
+        })),
+        { message: outboxMessage({ topic: goodTopic }), value: { n: 1 } },
+      ]
+      await publishAll(
+        publisher,
+        sent.map(({ message }) => message),
+      )
+      const back = await received!()
+      sameIds(
+        back,
+        sent.map(({ message }) => message),
+      )
+      for (const { message, value } of sent) {
+        const { payload, time, headers, ...fields } = back.find(({ id }) => id === message.id)!
+        assert.deepEqual(comparable(payload), comparable(value), `the payload of ${message.contentType}`)
+        assert.equal(new Date(time ?? NaN).getTime(), message.createdAt.getTime(), 'the time')
+        assert.deepEqual(named(headers ?? {}, options), named(message.headers, options))
+        for (const field of ['type', 'correlationId'] as const) {
+          assert.equal(fields[field], message[field], field)
+        }
+      }
+    },
+  },
 ]
+
+/** Bytes are the same in every kind of array. */
+function comparable(payload: unknown): unknown {
+  return payload instanceof Uint8Array ? { base64: Buffer.from(payload).toString('base64') } : payload
+}
 
 function equal(some: ReadonlyMap<string, string>, others: ReadonlyMap<string, string>): boolean {
   return JSON.stringify([...some]) === JSON.stringify([...others])

@@ -1,11 +1,19 @@
-import { runAll, type ContractCase } from '../cases/contract-case.ts'
-import type { PublisherContractOptions, PublisherOffer, PublisherUnderTest } from './publisher-under-test.ts'
+import { propertyOf } from '@txbox/core/internal'
+import { leaveOut, runAll, type ContractCase } from '../cases/contract-case.ts'
+import type { PublisherContractOptions, PublisherUnderTest } from './publisher-under-test.ts'
+
+/** An optional member of a subject, as a path. */
+type Member =
+  | Exclude<keyof PublisherUnderTest, 'publisher' | 'goodTopic' | 'badTopic' | 'arrived' | 'close'>
+  | 'network.freeze'
+  | 'publisher.close'
 
 /** A case before it has a subject. */
 export interface Draft {
   readonly rule: string
   readonly says: string
-  readonly needs?: readonly PublisherOffer[]
+  /** The members without which the rule says nothing about a subject. */
+  readonly needs?: readonly Member[]
   /** Whether the rule says anything about a publisher with these options. @default always */
   readonly appliesTo?: (options: PublisherContractOptions) => boolean
   readonly check: (subject: PublisherUnderTest, options: PublisherContractOptions) => Promise<void>
@@ -13,22 +21,30 @@ export interface Draft {
 
 /** The case, which opens a subject of its own and closes all that it has, whatever fails. */
 export function caseOf(
-  { rule, says, check }: Draft,
+  { rule, says, needs = [], check }: Draft,
   options: PublisherContractOptions,
   open: () => Promise<PublisherUnderTest>,
 ): ContractCase {
+  const name = `${rule} ${says}`
   return {
     rule,
-    name: `${rule} ${says}`,
-    run: async () => {
+    name,
+    // A function with parameters would be one with a callback, for some runners.
+    run: async (...[context]) => {
       const subject = await open()
+      const missing = needs.filter((path) => !has(subject, path))
       await runAll([
-        () => check(subject, options),
+        () => (missing.length === 0 ? check(subject, options) : undefined),
         () => subject.publisher.close?.(),
         () => subject.refused?.publisher.close?.(),
         () => subject.unresolved?.close?.(),
         () => subject.close?.(),
       ])
+      if (missing.length > 0) leaveOut(context, name, `The subject has no '${missing.join("', no '")}'.`)
     },
   }
+}
+
+function has(subject: PublisherUnderTest, path: Member): boolean {
+  return path.split('.').reduce<unknown>(propertyOf, subject) !== undefined
 }

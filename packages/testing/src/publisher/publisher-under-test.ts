@@ -1,4 +1,4 @@
-import type { OutboxMessage, Publisher } from '@txbox/core'
+import type { InboxMessage, OutboxMessage, Publisher } from '@txbox/core'
 
 /** A message as it arrived. */
 export interface ArrivedMessage {
@@ -31,8 +31,12 @@ export interface NetworkUnderTest {
   freeze?(): void
 }
 
-/** A publisher and the receiving side of its destination. Each case gets a new one. */
+/**
+ * A publisher and the receiving side of its destination. Each case gets a new one. Cases whose rule is about an optional member are left out
+ * if the member is missing.
+ */
 export interface PublisherUnderTest {
+  /** The rules about closing (S3, S4) are about its `close`. */
   readonly publisher: Publisher
   /** A topic whose messages arrive. */
   readonly goodTopic: string
@@ -40,34 +44,30 @@ export interface PublisherUnderTest {
   readonly badTopic: string
   /** Returns the messages that have arrived since the last call, in the order of arrival. */
   readonly arrived: () => Promise<readonly ArrivedMessage[]>
-  /** Needed for the cases of `offers: 'network'`. */
+  /** For the rules about outages (A1 to A3, A6, A7) and O3. */
   readonly network?: NetworkUnderTest | undefined
-  /** Needed for `'tooLarge'`: the largest payload, in bytes, that is accepted. */
-  readonly largestBytes?: number | undefined
-  /** Needed for `'poison'`: changes of a message that make it one that the protocol can never carry, each with its name. */
+  /** For V2: the smallest payload, in bytes, that is too large. A payload with one byte less is accepted. No case sends a larger one. */
+  readonly tooLarge?: number | undefined
+  /** For V3: changes of a message that make it one that the protocol can never carry, each with its name. */
   readonly poison?: Readonly<Record<string, Partial<OutboxMessage>>> | undefined
-  /** Needed for `'full'`: a topic whose destination takes nothing at the moment, and a function after which it does. */
+  /** For V4: a topic whose destination takes nothing at the moment, and a function after which it does. */
   readonly full?: { readonly topic: string; readonly free: () => Promise<void> } | undefined
-  /** Needed for `'readBack'`: the fields of the messages that have arrived since the last call. */
+  /** For F1 to F5: the fields of the messages that have arrived since the last call. */
   readonly readBack?: (() => Promise<readonly ReadMessage[]>) | undefined
-  /** Needed for `'secret'`: a publisher whose password is refused, and the password, which no error may show. */
+  /**
+   * For F6: the messages that have arrived since the last call, as the function that reads them for a consumer returns them, such as
+   * `fromKafka`.
+   */
+  readonly received?: (() => Promise<readonly InboxMessage[]>) | undefined
+  /** The password, token or key with which `publisher` logs in: V5 asserts that no error shows it. */
+  readonly secret?: string | undefined
+  /** For A4: a publisher whose password is refused, and the password, which no error may show. */
   readonly refused?: { readonly publisher: Publisher; readonly secret: string } | undefined
-  /** Needed for `'unresolved'`: a publisher whose host has no address. */
+  /** For A5: a publisher whose host has no address. */
   readonly unresolved?: Publisher | undefined
   /** Called after the case, after all publishers were closed. */
   close?(): Promise<void> | void
 }
-
-/** The optional members that the subject of a case has. */
-export type PublisherOffer =
-  | 'network'
-  | 'freeze'
-  | 'tooLarge'
-  | 'poison'
-  | 'full'
-  | 'readBack'
-  | 'secret'
-  | 'unresolved'
 
 export interface PublisherContractOptions {
   /**
@@ -75,8 +75,6 @@ export interface PublisherContractOptions {
    * `'none'`, they pass one of each key at most. A publisher that declares nothing has `'none'`.
    */
   readonly ordering: 'none' | 'per-key'
-  /** The optional members that `open` provides. Cases that need another one are left out. */
-  readonly offers?: readonly PublisherOffer[]
   /** Names of headers arrive in lower case, as over HTTP. @default false */
   readonly lowerCaseHeaders?: boolean
   /**
@@ -88,8 +86,6 @@ export interface PublisherContractOptions {
   readonly answerTimeoutMs?: number
   /** The broker drops a message whose id it has taken a short time before: a resend is accepted, and is no second copy. @default false */
   readonly deduplicates?: boolean
-  /** Whether the publisher has `close`. `false` leaves out the case about closing. @default true */
-  readonly closes?: boolean
   /** Calls of the publisher's factory with wrong options. Each must throw an `InvalidOptionError`. */
   readonly wrongOptions?: Readonly<Record<string, () => unknown>>
   /** The seed of the random cases. @default 4711 */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { Draft } from './publisher-case.ts'
 import {
   bytesById,
+  largeBytes,
   messagesOf,
   outboxMessage,
   publish,
@@ -20,9 +21,6 @@ const PAYLOADS: readonly Uint8Array[] = [
   Buffer.from('--{"n":1}--').subarray(2, 9),
 ]
 
-/** The payload of a large message, unless the broker takes no more than less. */
-const LARGE_BYTES = 1_000_000
-
 /** Each message has one result, and the result is true. */
 export const RESULTS: readonly Draft[] = [
   {
@@ -39,8 +37,8 @@ export const RESULTS: readonly Draft[] = [
   {
     rule: 'P3',
     says: 'accepted messages have arrived, each once, with their ids and bytes',
-    check: async ({ publisher, goodTopic, largestBytes = LARGE_BYTES, arrived }) => {
-      const large = new Uint8Array(Math.min(LARGE_BYTES, largestBytes)).fill(7)
+    check: async ({ publisher, goodTopic, tooLarge, arrived }) => {
+      const large = new Uint8Array(largeBytes(tooLarge)).fill(7)
       const messages = [...PAYLOADS, large].map((payload) =>
         outboxMessage({ topic: goodTopic, payload, contentType: 'application/octet-stream' }),
       )

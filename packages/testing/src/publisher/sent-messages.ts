@@ -4,6 +4,14 @@ import type { OutboxMessage, PublishOptions, PublishResult, Publisher } from '@t
 import { reasonOf } from '@txbox/core/internal'
 import type { ArrivedMessage } from './publisher-under-test.ts'
 
+/** The payload of a large message, unless the broker takes no more than less. */
+const LARGE_BYTES = 1_000_000
+
+/** @returns the size of a large payload that is accepted. */
+export function largeBytes(tooLarge: number | undefined): number {
+  return tooLarge === undefined ? LARGE_BYTES : Math.min(LARGE_BYTES, tooLarge - 1)
+}
+
 /** A message as the relay passes it to a publisher. */
 export function outboxMessage(message: Partial<OutboxMessage> & { readonly topic: string }): OutboxMessage {
   const payload = message.payload ?? Buffer.from('{"n":1}')
