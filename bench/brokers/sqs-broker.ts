@@ -7,10 +7,12 @@ import {
   ReceiveMessageCommand,
   SQSClient,
   SendMessageBatchCommand,
+  type Message,
 } from '@aws-sdk/client-sqs'
 import { sqsPublisher, sqsSource } from '@txbox/sqs'
 import type { HandRow } from '../postgres/relay-by-hand.ts'
 import { fieldsOf, type BenchBroker } from './bench-broker.ts'
+import { HandlersByHand, readMessage } from './work-by-hand.ts'
 
 const SQS_URL = process.env['SQS_URL']
 /** Batches in flight at the same time, as in the publisher. */
@@ -48,7 +50,13 @@ export const sqsBroker: BenchBroker = {
         close: async () => undefined,
       }),
       source: () => sqsSource({ client, queue }),
-      receiveBare: (messages) => receive(client, queue, messages),
+      receiveBare: (messages) => receive(client, queue, messages, () => Promise.resolve()),
+      receiveLikeSource(messages) {
+        const handlers = new HandlersByHand()
+        return receive(client, queue, messages, async (received) => {
+          await Promise.all(received.map((message) => handlers.handle(read(message))))
+        })
+      },
       async dispose() {
         await client.send(new DeleteQueueCommand({ QueueUrl: queue }))
         client.destroy()
@@ -76,7 +84,13 @@ async function send(client: SQSClient, queue: string, rows: readonly HandRow[]):
   if (Failed.length > 0) throw new Error(`${Failed.length} messages were refused.`)
 }
 
-async function receive(client: SQSClient, queue: string, messages: number): Promise<void> {
+/** @param handle is called with the messages of a request before they are deleted. */
+async function receive(
+  client: SQSClient,
+  queue: string,
+  messages: number,
+  handle: (received: readonly Message[]) => Promise<void>,
+): Promise<void> {
   let handled = 0
   const receiver = async (): Promise<void> => {
     while (handled < messages) {
@@ -89,12 +103,20 @@ async function receive(client: SQSClient, queue: string, messages: number): Prom
         }),
       )
       if (Messages.length === 0) continue
+      await handle(Messages)
       const Entries = Messages.map(({ ReceiptHandle }, n) => ({ Id: String(n), ReceiptHandle }))
       await client.send(new DeleteMessageBatchCommand({ QueueUrl: queue, Entries }))
       handled += Messages.length
     }
   }
   await Promise.all(Array.from({ length: RECEIVERS }, receiver))
+}
+
+function read({ Body = '', MessageAttributes = {} }: Message) {
+  const fields = Object.entries(MessageAttributes).map(
+    ([name, { StringValue = '' }]) => [name, StringValue] as const,
+  )
+  return readMessage(fields, Body)
 }
 
 async function inTurns<T>(
