@@ -3,7 +3,6 @@ import {
   CreateQueueCommand,
   DeleteMessageBatchCommand,
   DeleteQueueCommand,
-  PurgeQueueCommand,
   ReceiveMessageCommand,
   SQSClient,
   SendMessageBatchCommand,
@@ -20,7 +19,10 @@ const CONCURRENCY = 16
 const BATCH = 10
 const RECEIVERS = 4
 
-/** A standard queue of a server that speaks SQS at SQS_URL. */
+/**
+ * A standard queue of a server that speaks SQS at SQS_URL. Each drain has another queue: a request of an earlier receiver that waits at
+ * the server would take messages, and hide them for half a minute.
+ */
 export const sqsBroker: BenchBroker = {
   name: 'SQS',
   messages: 5000,
@@ -32,11 +34,12 @@ export const sqsBroker: BenchBroker = {
       region: 'us-east-1',
       credentials: { accessKeyId: 'bench', secretAccessKey: 'bench' },
     })
-    const { QueueUrl: queue = '' } = await client.send(
-      new CreateQueueCommand({ QueueName: `txbox-bench-${randomUUID()}` }),
-    )
+    let queue = await createQueue(client)
     return {
-      empty: async () => void (await client.send(new PurgeQueueCommand({ QueueUrl: queue }))),
+      async empty() {
+        await client.send(new DeleteQueueCommand({ QueueUrl: queue }))
+        queue = await createQueue(client)
+      },
       // SQS knows only an approximate number.
       count: async () => undefined,
       publisher: () => sqsPublisher({ client, destination: () => queue }),
@@ -65,6 +68,11 @@ export const sqsBroker: BenchBroker = {
   },
 }
 
+async function createQueue(client: SQSClient): Promise<string> {
+  const created = await client.send(new CreateQueueCommand({ QueueName: `txbox-bench-${randomUUID()}` }))
+  return created.QueueUrl!
+}
+
 async function send(client: SQSClient, queue: string, rows: readonly HandRow[]): Promise<void> {
   const { Failed = [] } = await client.send(
     new SendMessageBatchCommand({
@@ -72,6 +80,8 @@ async function send(client: SQSClient, queue: string, rows: readonly HandRow[]):
       Entries: rows.map((row, n) => ({
         Id: String(n),
         MessageBody: row.payload.toString(),
+        // As in the publisher: a group makes a standard queue fair.
+        ...(row.key !== null && { MessageGroupId: row.key }),
         MessageAttributes: Object.fromEntries(
           Object.entries(fieldsOf(row)).map(([name, value]) => [
             name,
