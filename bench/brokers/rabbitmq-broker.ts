@@ -66,10 +66,14 @@ async function receive(
   await channel.prefetch(PREFETCH)
   const finished = Promise.withResolvers<void>()
   let handled = 0
-  await channel.consume(queue, async (raw) => {
-    if (raw === null) return finished.reject(new Error('The broker has cancelled the consumer.'))
-    await handle(channel, raw)
+  const acknowledged = (): void => {
     if (++handled === messages) finished.resolve()
+  }
+  await channel.consume(queue, (raw) => {
+    if (raw === null) return finished.reject(new Error('The broker has cancelled the consumer.'))
+    const handling = handle(channel, raw)
+    if (handling === undefined) acknowledged()
+    else handling.then(acknowledged, finished.reject)
   })
   await finished.promise
   // The broker answers this after the acknowledgements.
@@ -79,7 +83,7 @@ async function receive(
 
 function readDelivery({ properties, content }: amqp.ConsumeMessage): ReadMessage {
   const { messageId, type, contentType, headers } = properties
-  const fields: [string, string][] = Object.entries((headers ?? {}) as Record<string, string>)
+  const fields: [string, string][] = Object.entries(headers ?? {})
   fields.push(['txbox-id', messageId as string], ['txbox-type', type as string])
   fields.push(['content-type', contentType as string])
   return readMessage(fields, content)

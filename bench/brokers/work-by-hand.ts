@@ -56,7 +56,7 @@ export function readMessage(
 }
 
 /** The handler of all loops by hand, which does nothing. */
-const handler = async (_: ReadMessage): Promise<void> => undefined
+const handler: (message: ReadMessage) => Promise<void> = async () => undefined
 
 /** Calls the handler for messages at the same time, except for those of one key, which take turns. */
 export class HandlersByHand {
