@@ -127,7 +127,7 @@ async function receiveLikeSource(topic: string, messages: number): Promise<void>
   await consumer.close(true)
 }
 
-function readRecord({ key, value, headers }: Message<Buffer, Buffer, Buffer>): ReadMessage {
+function readRecord({ key, value, headers }: Message): ReadMessage {
   const fields = [...headers].map(([name, text]) => [name.toString(), text.toString()] as const)
   return readMessage([...fields, ['txbox-key', key.toString()]], value)
 }
