@@ -19,10 +19,11 @@ import { pgBossBroker } from './pg-boss-broker.ts'
 import { rabbitmqBroker } from './rabbitmq-broker.ts'
 import { redisBroker } from './redis-broker.ts'
 import { sqsBroker } from './sqs-broker.ts'
+import { inOrderOfKeys } from './work-by-hand.ts'
 
 type BenchPool = ReturnType<BenchDatabase['pool']>
 
-/** A relay into each broker beside a loop by hand, and each source beside its bare client. */
+/** A relay into each broker beside loops by hand, and each source beside its bare client and a loop that does the same work. */
 export function brokersSuite(database: BenchDatabase): Suite {
   return {
     name: 'brokers',
@@ -64,21 +65,35 @@ async function measureBroker(
     await makeBacklog(pool, broker.messages)
     if (open.topic !== undefined) await pool.query(`update ${BACKLOG} set topic = $1`, [open.topic])
     const relays = await measureRelays(database, pool, broker, open, rounds)
-    const targets = [report(broker, ['a loop by hand', 'relay.drain()'], relays, 1)]
+    const relayTitles = {
+      bare: 'a loop by hand',
+      sameWork: 'the same, in order of the keys',
+      txbox: 'relay.drain()',
+    }
+    const targets = [report(broker, relayTitles, relays, 1)]
     if (open.source === undefined) return targets
     const sources = await measureSources(pool, broker, open, rounds)
     const bound = broker.name === 'RabbitMQ' ? 0.9 : 0.8
-    return [...targets, report(broker, ['the bare client', 'a consumer, no-op'], sources, bound)]
+    const sourceTitles = {
+      bare: 'the bare client',
+      sameWork: 'the same work by hand',
+      txbox: 'a consumer, no-op',
+    }
+    return [...targets, report(broker, sourceTitles, sources, bound)]
   } finally {
     await database.close(pool)
   }
 }
 
+/** In messages per second, one figure for each round. */
 interface Rates {
-  /** Messages per second, one figure for each round. */
   readonly bare: number[]
+  /** The floor: what the broker and its client leave to anyone who keeps the same promises. */
+  readonly sameWork: number[]
   readonly txbox: number[]
 }
+
+const VARIANTS = ['bare', 'sameWork', 'txbox'] as const
 
 async function measureRelays(
   database: BenchDatabase,
@@ -89,6 +104,10 @@ async function measureRelays(
 ): Promise<Rates> {
   const variants = {
     bare: await handVariant(database, pool, messages, 'brokers_by_hand', WHOLE_MESSAGE, () => open.client()),
+    sameWork: await handVariant(database, pool, messages, 'brokers_in_order', WHOLE_MESSAGE, async () => {
+      const client = await open.client()
+      return open.clientKeepsOrder === true ? client : inOrderOfKeys(client)
+    }),
     txbox: await txboxVariant(database, pool, messages, 'brokers', () => open.publisher()),
   }
   return interleaved(rounds, messages, {
@@ -122,7 +141,10 @@ async function measureSources(
         await open.empty()
         for (let n = 0; n < rows.length; n += 1000) await client.publish(rows.slice(n, n + 1000))
       },
-      run: (who) => (who === 'bare' ? open.receiveBare!(messages) : drainSource(open, messages)),
+      run(who) {
+        if (who === 'bare') return open.receiveBare!(messages)
+        return who === 'sameWork' ? open.receiveLikeSource!(messages) : drainSource(open, messages)
+      },
     })
   } finally {
     await client.close()
@@ -150,7 +172,7 @@ async function drainSource(open: OpenBroker, messages: number): Promise<void> {
   await consumer.stop()
 }
 
-/** Rounds of both variants in turn. The first round is the warm-up. */
+/** Rounds of all variants in turn. The first round is the warm-up. */
 async function interleaved(
   rounds: number,
   messages: number,
@@ -162,9 +184,9 @@ async function interleaved(
     readonly run: (who: keyof Rates) => Promise<void>
   },
 ): Promise<Rates> {
-  const rates: Rates = { bare: [], txbox: [] }
+  const rates: Rates = { bare: [], sameWork: [], txbox: [] }
   for (let round = -1; round < rounds; round++) {
-    for (const who of orderOfTurn(['bare', 'txbox'] as const, round + 1)) {
+    for (const who of orderOfTurn(VARIANTS, round + 1)) {
       await before(who)
       const startedAt = performance.now()
       await run(who)
@@ -184,25 +206,28 @@ async function refill(pool: BenchPool, variant: DrainVariant): Promise<void> {
 
 function report(
   { name, messages }: BenchBroker,
-  [bareTitle, title]: readonly [string, string],
-  { bare, txbox }: Rates,
+  titles: Readonly<Record<keyof Rates, string>>,
+  rates: Rates,
   atLeast: number,
 ): Target {
-  const ratio = ratioOf(txbox, bare)
+  const ratio = ratioOf(rates.txbox, rates.bare)
+  const besideSameWork = ratioOf(rates.txbox, rates.sameWork)
   console.log(`\nbrokers: ${name}, ${whole(messages)} messages of 500 bytes and 1000 keys`)
   console.log(
     formatTable(
-      ['', 'messages/s (min–max)', 'rate ÷ the first (min–max)'],
-      [
-        [bareTitle, wholeSpread(summarise(bare)), '1'],
-        [title, wholeSpread(summarise(txbox)), ratioSpread(ratio)],
-      ],
+      ['', 'messages/s (min–max)', 'rate ÷ the first (min–max)', 'txbox ÷ this rate (min–max)'],
+      VARIANTS.map((variant) => [
+        titles[variant],
+        wholeSpread(summarise(rates[variant])),
+        variant === 'bare' ? '1' : ratioSpread(ratioOf(rates[variant], rates.bare)),
+        variant === 'txbox' ? '' : ratioSpread(ratioOf(rates.txbox, rates[variant])),
+      ]),
     ),
   )
   return {
-    what: `${name}, ${title}: rate ÷ ${bareTitle}`,
+    what: `${name}, ${titles.txbox}: rate ÷ ${titles.bare}`,
     bound: { atLeast },
     ratio,
-    figures: ratesBeside(txbox, 'the other', bare),
+    figures: `${ratesBeside(rates.txbox, 'the other', rates.bare)}; ${besideSameWork.median.toFixed(2)} of the floor`,
   }
 }

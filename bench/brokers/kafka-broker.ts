@@ -1,8 +1,16 @@
 import { randomUUID } from 'node:crypto'
-import { Admin, Consumer, ProduceAcks, Producer, ListOffsetTimestamps } from '@platformatic/kafka'
+import {
+  Admin,
+  Consumer,
+  ListOffsetTimestamps,
+  ProduceAcks,
+  Producer,
+  type Message,
+} from '@platformatic/kafka'
 import { kafkaPublisher, kafkaSource } from '@txbox/kafka'
 import type { HandClient } from '../postgres/relay-by-hand.ts'
-import { fieldsOf, type BenchBroker } from './bench-broker.ts'
+import { PREFETCH, fieldsOf, type BenchBroker } from './bench-broker.ts'
+import { HandlersByHand, readMessage, type ReadMessage } from './work-by-hand.ts'
 
 const BROKERS = (process.env['KAFKA_URL'] ?? '127.0.0.1:9092').replace(/^kafka:\/\//, '').split(',')
 const PARTITIONS = 3
@@ -36,8 +44,10 @@ export const kafkaBroker: BenchBroker = {
       count: () => storedIn(admin, topic()),
       publisher: () => kafkaPublisher({ brokers: BROKERS, topic }),
       client: () => connected(topic),
+      clientKeepsOrder: true,
       source: () => kafkaSource({ brokers: BROKERS, topics: [topic()], groupId: randomUUID() }),
       receiveBare: (messages) => receive(topic(), messages),
+      receiveLikeSource: (messages) => receiveLikeSource(topic(), messages),
       async dispose() {
         await admin.deleteTopics({ topics })
         await admin.close()
@@ -67,7 +77,8 @@ async function connected(topic: () => string): Promise<HandClient> {
           topic: topic(),
           ...(row.key === null ? {} : { key: Buffer.from(row.key) }),
           value: row.payload,
-          headers: fieldsOf(row),
+          headers: fieldsOf({ ...row, key: null }),
+          timestamp: BigInt(row.created_at.getTime()),
         })),
       })
     },
@@ -91,4 +102,32 @@ async function receive(topic: string, messages: number): Promise<void> {
   let handled = 0
   for await (const _ of stream) if (++handled === messages) break
   await consumer.close(true)
+}
+
+/** Commits the offsets when as many messages are handled as the source holds, and waits for the answer. */
+async function receiveLikeSource(topic: string, messages: number): Promise<void> {
+  const consumer = new Consumer({ clientId: 'txbox-bench', bootstrapBrokers: BROKERS, groupId: randomUUID() })
+  const stream = await consumer.consume({ topics: [topic], mode: 'earliest', autocommit: false })
+  const handlers = new HandlersByHand()
+  let received = 0
+  let handling: Promise<void>[] = []
+  const next = new Map<number, bigint>()
+  for await (const message of stream) {
+    handling.push(handlers.handle(readRecord(message)))
+    next.set(message.partition, message.offset + 1n)
+    received += 1
+    if (handling.length < PREFETCH && received < messages) continue
+    await Promise.all(handling)
+    handling = []
+    const offsets = [...next].map(([partition, offset]) => ({ topic, partition, offset, leaderEpoch: -1 }))
+    await consumer.commit({ offsets })
+    next.clear()
+    if (received === messages) break
+  }
+  await consumer.close(true)
+}
+
+function readRecord({ key, value, headers }: Message): ReadMessage {
+  const fields = [...headers].map(([name, text]) => [name.toString(), text.toString()] as const)
+  return readMessage([...fields, ['txbox-key', key.toString()]], value)
 }

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { AckPolicy, jetstream, jetstreamManager } from '@nats-io/jetstream'
+import { AckPolicy, jetstream, jetstreamManager, type JsMsg } from '@nats-io/jetstream'
 import { connect, headers, type NatsConnection } from '@nats-io/transport-node'
 import { natsPublisher, natsSource } from '@txbox/nats'
 import type { HandClient } from '../postgres/relay-by-hand.ts'
 import { PREFETCH, fieldsOf, type BenchBroker } from './bench-broker.ts'
+import { HandlersByHand, readMessage } from './work-by-hand.ts'
 
 const NATS_URL = process.env['NATS_URL'] ?? 'nats://127.0.0.1:4222'
 const CONSUMER = 'bench'
@@ -29,7 +30,17 @@ export const natsBroker: BenchBroker = {
       publisher: () => natsPublisher({ servers: NATS_URL, subject: () => stream }),
       client: () => connected(stream),
       source: () => natsSource({ servers: NATS_URL, stream, consumer: CONSUMER }),
-      receiveBare: (messages) => receive(connection, stream, messages),
+      receiveBare: (messages) => receive(connection, stream, messages, (message) => message.ackAck()),
+      receiveLikeSource(messages) {
+        const handlers = new HandlersByHand()
+        return receive(connection, stream, messages, async (message) => {
+          const { headers: given = headers(), data } = message
+          const payload = Buffer.from(data.buffer, data.byteOffset, data.byteLength)
+          const fields = given.keys().map((name) => [name, given.last(name)] as const)
+          await handlers.handle(readMessage(fields, payload))
+          return await message.ackAck()
+        })
+      },
       async dispose() {
         await manager.streams.delete(stream)
         await connection.close()
@@ -56,11 +67,17 @@ async function connected(stream: string): Promise<HandClient> {
   }
 }
 
-async function receive(connection: NatsConnection, stream: string, messages: number): Promise<void> {
+/** @param handle acknowledges the message. */
+async function receive(
+  connection: NatsConnection,
+  stream: string,
+  messages: number,
+  handle: (message: JsMsg) => Promise<boolean>,
+): Promise<void> {
   const consumer = await jetstream(connection).consumers.get(stream, CONSUMER)
   const acknowledged: Promise<boolean>[] = []
   for await (const message of await consumer.consume({ max_messages: PREFETCH })) {
-    acknowledged.push(message.ackAck())
+    acknowledged.push(handle(message))
     if (acknowledged.length === messages) break
   }
   await Promise.all(acknowledged)

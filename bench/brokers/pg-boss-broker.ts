@@ -37,7 +37,9 @@ export function pgBossBroker(database: BenchDatabase): BenchBroker {
               id: row.id,
               data: { fields: fieldsOf(row), payload: JSON.parse(row.payload.toString()) as unknown },
             }))
-            await boss.insert(QUEUE, jobs)
+            // As the publisher does, to learn which jobs were inserted.
+            const inserted = await boss.insert(QUEUE, jobs, { returnId: true })
+            if (inserted?.length !== rows.length) throw new Error('Some jobs were left out.')
           },
           close: async () => undefined,
         }),

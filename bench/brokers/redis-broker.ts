@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { redisPublisher, redisSource } from '@txbox/redis'
-import { createClient } from 'redis'
+import { RESP_TYPES, createClient } from 'redis'
 import type { HandClient } from '../postgres/relay-by-hand.ts'
-import { PREFETCH, type BenchBroker } from './bench-broker.ts'
+import { PREFETCH, headersOf, type BenchBroker } from './bench-broker.ts'
+import { HandlersByHand, readMessage, type ReadMessage } from './work-by-hand.ts'
 
 const REDIS_URL = process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379'
 const GROUP = 'bench'
+const NAMES = { id: 'id', key: 'key', type: 'type', contentType: 'content-type', time: 'time' }
 
 /** A stream of Redis, with node-redis. */
 export const redisBroker: BenchBroker = {
@@ -27,6 +29,7 @@ export const redisBroker: BenchBroker = {
       client: () => connected(stream),
       source: () => redisSource({ url: REDIS_URL, stream, group: GROUP }),
       receiveBare: (messages) => receive(stream, messages),
+      receiveLikeSource: (messages) => receiveLikeSource(stream, messages),
       async dispose() {
         await client.del(stream)
         await client.close()
@@ -43,12 +46,14 @@ async function connected(stream: string): Promise<HandClient> {
     async publish(rows) {
       // The client sends the commands of one turn in one flight.
       await Promise.all(
-        rows.map(({ id, key, type, content_type, payload }) =>
+        rows.map(({ id, key, type, content_type, created_at, headers, payload }) =>
           client.xAdd(stream, '*', {
             id,
-            key: key ?? '',
-            type: type ?? '',
+            ...(type === null ? {} : { type }),
+            ...(key === null ? {} : { key }),
             'content-type': content_type,
+            time: created_at.toISOString(),
+            ...(Object.keys(headersOf(headers)).length === 0 ? {} : { headers }),
             payload,
           }),
         ),
@@ -74,4 +79,42 @@ async function receive(stream: string, messages: number): Promise<void> {
     handled += entries.length
   }
   await client.close()
+}
+
+interface Entry {
+  readonly id: Buffer
+  readonly message: Readonly<Record<string, Buffer>>
+}
+
+/** Acknowledges all messages of a read by one command. */
+async function receiveLikeSource(stream: string, messages: number): Promise<void> {
+  const client = createClient({ url: REDIS_URL })
+  client.on('error', () => undefined)
+  await client.connect()
+  const bytes = client.withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer })
+  const handlers = new HandlersByHand()
+  for (let handled = 0; handled < messages;) {
+    const read = (await bytes.xReadGroup(
+      GROUP,
+      'bare',
+      { key: stream, id: '>' },
+      { COUNT: PREFETCH, BLOCK: 1000 },
+    )) as readonly { readonly messages: readonly Entry[] }[] | null
+    const entries = read?.[0]?.messages ?? []
+    if (entries.length === 0) continue
+    await Promise.all(entries.map(({ message }) => handlers.handle(readEntry(message))))
+    await client.xAck(
+      stream,
+      GROUP,
+      entries.map(({ id }) => id),
+    )
+    handled += entries.length
+  }
+  await client.close()
+}
+
+function readEntry({ payload, headers, ...fields }: Entry['message']): ReadMessage {
+  const texts = Object.entries(fields).map(([name, value]) => [name, value.toString()] as const)
+  const own = headers === undefined ? [] : Object.entries(headersOf(headers.toString()))
+  return readMessage([...own, ...texts], payload!, NAMES)
 }

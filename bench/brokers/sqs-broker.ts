@@ -3,14 +3,15 @@ import {
   CreateQueueCommand,
   DeleteMessageBatchCommand,
   DeleteQueueCommand,
-  PurgeQueueCommand,
   ReceiveMessageCommand,
   SQSClient,
   SendMessageBatchCommand,
+  type Message,
 } from '@aws-sdk/client-sqs'
 import { sqsPublisher, sqsSource } from '@txbox/sqs'
 import type { HandRow } from '../postgres/relay-by-hand.ts'
 import { fieldsOf, type BenchBroker } from './bench-broker.ts'
+import { HandlersByHand, readMessage } from './work-by-hand.ts'
 
 const SQS_URL = process.env['SQS_URL']
 /** Batches in flight at the same time, as in the publisher. */
@@ -18,7 +19,10 @@ const CONCURRENCY = 16
 const BATCH = 10
 const RECEIVERS = 4
 
-/** A standard queue of a server that speaks SQS at SQS_URL. */
+/**
+ * A standard queue of a server that speaks SQS at SQS_URL. Each drain has another queue: a request of an earlier receiver that waits at
+ * the server would take messages, and hide them for half a minute.
+ */
 export const sqsBroker: BenchBroker = {
   name: 'SQS',
   messages: 5000,
@@ -30,11 +34,12 @@ export const sqsBroker: BenchBroker = {
       region: 'us-east-1',
       credentials: { accessKeyId: 'bench', secretAccessKey: 'bench' },
     })
-    const { QueueUrl: queue = '' } = await client.send(
-      new CreateQueueCommand({ QueueName: `txbox-bench-${randomUUID()}` }),
-    )
+    let queue = await createQueue(client)
     return {
-      empty: async () => void (await client.send(new PurgeQueueCommand({ QueueUrl: queue }))),
+      async empty() {
+        await client.send(new DeleteQueueCommand({ QueueUrl: queue }))
+        queue = await createQueue(client)
+      },
       // SQS knows only an approximate number.
       count: async () => undefined,
       publisher: () => sqsPublisher({ client, destination: () => queue }),
@@ -48,13 +53,24 @@ export const sqsBroker: BenchBroker = {
         close: async () => undefined,
       }),
       source: () => sqsSource({ client, queue }),
-      receiveBare: (messages) => receive(client, queue, messages),
+      receiveBare: (messages) => receive(client, queue, messages, () => Promise.resolve()),
+      receiveLikeSource(messages) {
+        const handlers = new HandlersByHand()
+        return receive(client, queue, messages, async (received) => {
+          await Promise.all(received.map((message) => handlers.handle(read(message))))
+        })
+      },
       async dispose() {
         await client.send(new DeleteQueueCommand({ QueueUrl: queue }))
         client.destroy()
       },
     }
   },
+}
+
+async function createQueue(client: SQSClient): Promise<string> {
+  const created = await client.send(new CreateQueueCommand({ QueueName: `txbox-bench-${randomUUID()}` }))
+  return created.QueueUrl!
 }
 
 async function send(client: SQSClient, queue: string, rows: readonly HandRow[]): Promise<void> {
@@ -64,6 +80,8 @@ async function send(client: SQSClient, queue: string, rows: readonly HandRow[]):
       Entries: rows.map((row, n) => ({
         Id: String(n),
         MessageBody: row.payload.toString(),
+        // As in the publisher: a group makes a standard queue fair.
+        ...(row.key !== null && { MessageGroupId: row.key }),
         MessageAttributes: Object.fromEntries(
           Object.entries(fieldsOf(row)).map(([name, value]) => [
             name,
@@ -76,7 +94,13 @@ async function send(client: SQSClient, queue: string, rows: readonly HandRow[]):
   if (Failed.length > 0) throw new Error(`${Failed.length} messages were refused.`)
 }
 
-async function receive(client: SQSClient, queue: string, messages: number): Promise<void> {
+/** @param handle is called with the messages of a request before they are deleted. */
+async function receive(
+  client: SQSClient,
+  queue: string,
+  messages: number,
+  handle: (received: readonly Message[]) => Promise<void>,
+): Promise<void> {
   let handled = 0
   const receiver = async (): Promise<void> => {
     while (handled < messages) {
@@ -89,12 +113,20 @@ async function receive(client: SQSClient, queue: string, messages: number): Prom
         }),
       )
       if (Messages.length === 0) continue
+      await handle(Messages)
       const Entries = Messages.map(({ ReceiptHandle }, n) => ({ Id: String(n), ReceiptHandle }))
       await client.send(new DeleteMessageBatchCommand({ QueueUrl: queue, Entries }))
       handled += Messages.length
     }
   }
   await Promise.all(Array.from({ length: RECEIVERS }, receiver))
+}
+
+function read({ Body = '', MessageAttributes = {} }: Message) {
+  const fields = Object.entries(MessageAttributes).map(
+    ([name, { StringValue = '' }]) => [name, StringValue] as const,
+  )
+  return readMessage(fields, Body)
 }
 
 async function inTurns<T>(

@@ -30,6 +30,29 @@ test('a consumer whose lease was over settles nothing of the next consumer', asy
   expect(await redis.ask('EXISTS', `{${stream}}:${GROUP}:dead`)).toBe(0)
 })
 
+test.for([false, true])(
+  'of messages that are accepted together in any order, only that of another consumer is lost (deleteAccepted: %s)',
+  async (deleteAccepted) => {
+    const stream = uniqueName()
+    const one = await opened(redis, { stream, leaseMs: 60_000, deleteAccepted })
+    const ids = await add(redis, stream, ['a', 'b', 'c', 'd', 'e', 'f'])
+    const held = await receive(one.open, 6)
+    const taken = held.find(({ message }) => message.id === 'c')!
+    await redis.ask('XCLAIM', stream, GROUP, 'other', '0', ids[2]!)
+    const orders = [
+      ['e', 'b', 'c', 'd'],
+      ['a', 'f'],
+    ]
+    for (const order of orders) {
+      await Promise.all(order.map((id) => held.find(({ message }) => message.id === id)!.accept()))
+    }
+    expect(held.filter(({ lost }) => lost.aborted)).toEqual([taken])
+    const pending = (await redis.ask('XPENDING', stream, GROUP, '-', '+', '9')) as [string, string][]
+    expect(pending.map(([id, owner]) => [id, owner])).toEqual([[ids[2], 'other']])
+    expect(await redis.ask('XLEN', stream)).toBe(deleteAccepted ? 1 : 6)
+  },
+)
+
 test.for([
   [
     'a new group of the same name',

@@ -65,8 +65,25 @@ export interface ReadRecord {
   readonly fields: ReadonlyMap<string, string>
 }
 
-export function readRecord({ headers: given, timestamp }: KafkaRecord): ReadRecord {
-  const { fields, headers } = parted(opened(entriesOf(given)))
+export function readRecord({ headers, timestamp }: KafkaRecord): ReadRecord {
+  return readEntries(entriesOf(headers), timestamp)
+}
+
+/** @param headers in their order, a name as often as it occurs. A header without a value is left out. */
+export function readHeaders(
+  headers: Iterable<readonly [name: unknown, value: unknown]>,
+  timestamp: unknown,
+): ReadRecord {
+  const entries: [string, string][] = []
+  for (const [name, value] of headers) {
+    const text = textOf(value)
+    if (text !== undefined) entries.push([textOf(name) ?? '', text])
+  }
+  return readEntries(entries, timestamp)
+}
+
+function readEntries(entries: readonly (readonly [string, string])[], timestamp: unknown): ReadRecord {
+  const { fields, headers } = parted(opened(entries))
   const type = fields.get(WIRE_HEADERS.type)
   const correlationId = fields.get(WIRE_HEADERS.correlationId)
   const time = sentTimeOf(fields.get(WIRE_HEADERS.time)) ?? timeOf(timestamp)
@@ -139,15 +156,25 @@ function parted(entries: readonly (readonly [string, string])[]): {
   readonly fields: ReadonlyMap<string, string>
   readonly headers: Readonly<Record<string, string>>
 } {
-  const fields = new Map(entries.filter(([name]) => FIELDS.has(name)))
-  const lastOf = new Map(entries.map(([name], place) => [name, place]))
-  const headers = entries.filter(([name], place) => !FIELDS.has(name) || lastOf.get(name) !== place)
+  const fields = new Map<string, string>()
+  const headers: (readonly [string, string])[] = []
+  for (const entry of entries) {
+    const [name, text] = entry
+    if (!FIELDS.has(name)) {
+      headers.push(entry)
+      continue
+    }
+    const before = fields.get(name)
+    if (before !== undefined) headers.push([name, before])
+    fields.set(name, text)
+  }
   return { fields, headers: Object.fromEntries(headers) }
 }
 
 function textOf(value: unknown): string | undefined {
   if (typeof value === 'string') return value
   if (!(value instanceof Uint8Array)) return undefined
+  if (Buffer.isBuffer(value)) return value.toString('utf8')
   return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('utf8')
 }
 

@@ -16,6 +16,10 @@ export class HandedOutRecords<P> {
   readonly #commits: Commits
   readonly #prefetch: number
   readonly #how: HandedOutHow
+  readonly #deliveryHow: ConstructorParameters<typeof KafkaDelivery>[3] = {
+    accepted: (each, how) => this.#accepted(each, how),
+    returned: (each, isStopping) => this.#giveBack(each, isStopping),
+  }
   readonly #inHand = new Set<HandedOut>()
   /** The records that were handed out before. */
   readonly #returned = new WeakSet<StoredRecord>()
@@ -58,10 +62,12 @@ export class HandedOutRecords<P> {
   }
 
   #handOut(partition: OwnedPartition, record: StoredRecord): KafkaDelivery<P> {
-    const delivery = new KafkaDelivery<P>(partition, record, this.#returned.has(record) ? 2 : 1, {
-      accepted: (each, how) => this.#accepted(each, how),
-      returned: (each, isStopping) => this.#giveBack(each, isStopping),
-    })
+    const delivery = new KafkaDelivery<P>(
+      partition,
+      record,
+      this.#returned.has(record) ? 2 : 1,
+      this.#deliveryHow,
+    )
     this.#inHand.add(delivery)
     return delivery
   }

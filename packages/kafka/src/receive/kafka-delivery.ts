@@ -1,7 +1,7 @@
 import { InvalidMessageError, type Delivery, type InboxMessage, type ReceivedMessage } from '@txbox/core'
 import { LazyAbort } from '@txbox/core/internal'
 import { WIRE_HEADERS } from '../publish/outgoing-record.ts'
-import { payloadOf, readRecord, type ReadRecord } from './from-kafka.ts'
+import { payloadOf, readHeaders, type ReadRecord } from './from-kafka.ts'
 import type { OwnedPartition } from './owned-partition.ts'
 import type { StoredRecord } from './stored-record.ts'
 
@@ -32,7 +32,6 @@ export class KafkaDelivery<P> implements Delivery<P>, HandedOut {
   readonly deliveries: number
   readonly partition: OwnedPartition
   readonly record: StoredRecord
-  readonly #read: ReadRecord
   readonly #how: DeliveryHow
   readonly #lost = new LazyAbort()
   #settled: Promise<void> | undefined
@@ -42,13 +41,13 @@ export class KafkaDelivery<P> implements Delivery<P>, HandedOut {
     this.record = record
     this.deliveries = deliveries
     this.#how = how
-    this.#read = readRecord(asRecord(record))
     this.key = record.key === null ? undefined : record.key.toString()
+    const read = readStored(record)
     try {
-      this.message = this.decodeAgain()
+      this.message = messageOf<P>(record, read)
     } catch (error) {
       this.undecodable = error ?? new InvalidMessageError('The record cannot be decoded.')
-      this.message = { ...this.#read.identity, payload: (record.value ?? null) as P }
+      this.message = { ...read.identity, payload: (record.value ?? null) as P }
     }
   }
 
@@ -60,9 +59,9 @@ export class KafkaDelivery<P> implements Delivery<P>, HandedOut {
     this.#lost.onAbort(listener)
   }
 
-  /** Created lazily, because few messages become dead letters. */
+  /** Created lazily, because few messages become dead letters. Read again: a handler may have changed what its message shares. */
   get body(): ReceivedMessage {
-    const { identity, fields } = this.#read
+    const { identity, fields } = readStored(this.record)
     const contentType = fields.get(WIRE_HEADERS.contentType)
     const contentEncoding = fields.get(WIRE_HEADERS.contentEncoding)
     return {
@@ -74,10 +73,7 @@ export class KafkaDelivery<P> implements Delivery<P>, HandedOut {
   }
 
   decodeAgain(): InboxMessage<P> {
-    const { identity, fields } = readRecord(asRecord(this.record))
-    const payload = payloadOf(identity.id === '' ? 'without an id' : identity.id, this.record.value, fields)
-    // A handler that changes the bytes must not change what was received.
-    return { ...identity, payload: (payload instanceof Uint8Array ? payload.slice() : payload) as P }
+    return messageOf<P>(this.record, readStored(this.record))
   }
 
   accept(how: Parameters<Delivery['accept']>[0] = {}): Promise<void> {
@@ -105,6 +101,12 @@ export class KafkaDelivery<P> implements Delivery<P>, HandedOut {
   }
 }
 
-function asRecord({ value, headers, timestamp }: StoredRecord) {
-  return { value, headers: new Map(headers), timestamp }
+function readStored({ headers, timestamp }: StoredRecord): ReadRecord {
+  return readHeaders(headers, timestamp)
+}
+
+function messageOf<P>({ value }: StoredRecord, { identity, fields }: ReadRecord): InboxMessage<P> {
+  const payload = payloadOf(identity.id === '' ? 'without an id' : identity.id, value, fields)
+  // A handler that changes the bytes must not change what was received.
+  return { ...identity, payload: (payload instanceof Uint8Array ? payload.slice() : payload) as P }
 }

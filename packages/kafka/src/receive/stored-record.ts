@@ -33,7 +33,7 @@ export function bytesOf({ key, value, headers }: StoredRecord): number {
  * @returns the records, and the offset behind the batches.
  */
 export function recordsIn(
-  where: { readonly topic: string; readonly partition: number },
+  { topic, partition }: { readonly topic: string; readonly partition: number },
   batches: readonly RecordsBatch[],
   from: bigint,
   aborted: AbortedTransactions,
@@ -55,7 +55,8 @@ export function recordsIn(
       const offset = batch.firstOffset + BigInt(offsetDelta)
       if (offset < from) continue
       records.push({
-        ...where,
+        topic,
+        partition,
         offset,
         key,
         value,

@@ -46,31 +46,36 @@ export function entryFields(entry: unknown): EntryFields {
     : typeof entry === 'object' && entry !== null
       ? [Reflect.get(entry, 'id') as unknown, Reflect.get(entry, 'message') as unknown]
       : []
-  const pairs = pairsOf(given)
-  if (pairs === undefined) {
+  const list = listOf(given)
+  if (list === undefined) {
     throw new InvalidMessageError(
       `fromRedis: expected an entry of a stream, as { id, message } or [id, fields], not ${nameOf(entry)}.`,
     )
   }
   const fields = new Map<string, Buffer>()
-  for (const [name, value] of pairs) {
+  for (let n = 0; n < list.length; n += 2) {
+    const value = list[n + 1]
     if (!(value instanceof Uint8Array)) {
       throw new InvalidMessageError(
         `fromRedis: the fields of the entry must be bytes, not ${nameOf(value)}, because text would change a payload. Read with ` +
           'withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer }) in node-redis, and with xreadgroupBuffer in ioredis.',
       )
     }
-    fields.set(String(name), Buffer.from(value.buffer, value.byteOffset, value.byteLength))
+    fields.set(String(list[n]), bufferOf(value))
   }
   return { entryId: String(id), fields }
 }
 
-function pairsOf(given: unknown): readonly (readonly [unknown, unknown])[] | undefined {
-  if (given instanceof Map) return [...(given as Map<unknown, unknown>)]
-  if (!Array.isArray(given))
-    return typeof given === 'object' && given !== null ? Object.entries(given) : undefined
-  const list = given as readonly unknown[]
-  return list.flatMap((name, n) => (n % 2 === 0 ? [[name, list[n + 1]] as const] : []))
+/** Returns names and values in turn. */
+function listOf(given: unknown): readonly unknown[] | undefined {
+  if (Array.isArray(given)) return given as readonly unknown[]
+  if (given instanceof Map) return [...(given as Map<unknown, unknown>)].flat()
+  return typeof given === 'object' && given !== null ? Object.entries(given).flat() : undefined
+}
+
+/** Without a copy, and without another object for what is a buffer already: there are some of them for each message. */
+function bufferOf(value: Uint8Array): Buffer {
+  return Buffer.isBuffer(value) ? value : Buffer.from(value.buffer, value.byteOffset, value.byteLength)
 }
 
 /**
@@ -121,9 +126,11 @@ export function headersOf({ entryId, fields }: EntryFields): Readonly<Record<str
 
 function payloadOf({ entryId, fields }: EntryFields, id: string): unknown {
   const value = fields.get(WIRE_FIELDS.payload)
-  const name = oneLine(id === '' ? `of the entry ${entryId}` : id)
+  const name = id === '' ? `of the entry ${entryId}` : id
   if (value === undefined) {
-    throw new InvalidMessageError(`Message ${name} has no field 'payload'. Make the producer add the field.`)
+    throw new InvalidMessageError(
+      `Message ${oneLine(name)} has no field 'payload'. Make the producer add the field.`,
+    )
   }
   const contentType = textIn(fields, WIRE_FIELDS.contentType) ?? ''
   // A view, without a copy: the payload is documented as a Uint8Array, not as a Buffer.
@@ -132,7 +139,7 @@ function payloadOf({ entryId, fields }: EntryFields, id: string): unknown {
   const encoding = textIn(fields, WIRE_FIELDS.contentEncoding) ?? 'identity'
   if (encoding !== 'identity') {
     throw new InvalidMessageError(
-      `Message ${name} has the content encoding '${oneLine(encoding)}'. Decode its payload, and pass on an entry with that payload and ` +
+      `Message ${oneLine(name)} has the content encoding '${oneLine(encoding)}'. Decode its payload, and pass on an entry with that payload and ` +
         'without the encoding.',
     )
   }
