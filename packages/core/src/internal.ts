@@ -90,6 +90,7 @@ export {
   unroutedError,
 } from './sending/subscribers.ts'
 export { tlsOption, type TlsOptions } from './options/tls-option.ts'
+export { PublisherState } from './sending/publisher-state.ts'
 export { Turns, TurnsByObject } from './time/turns.ts'
 export { unanswered } from './errors/unanswered.ts'
 export { unlessAborted } from './time/unless-aborted.ts'
@@ -99,7 +100,9 @@ export { uuidV7 } from './messages/uuid-v7.ts'
 export { mysqlVersionRange, postgresVersionRange } from './database/version-ranges.ts'
 export { within } from './time/within.ts'
 export { ATTRIBUTES } from './telemetry/names.ts'
-export { observeDatabase, type ReadPart } from './telemetry/database-gauges.ts'
+export { observeDatabase } from './telemetry/database-gauges.ts'
+export { observeTables } from './telemetry/leased-gauges.ts'
+export { whileInUse } from './telemetry/telemetry-in-use.ts'
 export { GuardedTelemetry } from './telemetry/guarded-telemetry.ts'
 export {
   registeredTelemetry,

@@ -1,0 +1,142 @@
+import type {
+  InspectionStore,
+  Lag,
+  LocalConsumerFigures,
+  OldestDue,
+  QueueFigures,
+  StatusFigures,
+} from '../ports/inspection-store.ts'
+import type { GaugeName } from './names.ts'
+import type { Attributes, Observation } from './telemetry.ts'
+
+/** The first consumers and queues by name. The oldest due messages are found in all of them. */
+const MOST_NAMES = 100
+/** Counts stop here, because the figures are read often. */
+const COUNT_LIMIT = 100_000
+
+/** The observations of some gauges. */
+export type Observations = ReadonlyMap<GaugeName, readonly Observation[]>
+
+/** What is read together. Each part needs privileges of its own: a relay may read `outbox`, a viewer all of them. */
+export interface GaugePart {
+  readonly name: 'outbox' | 'oldest' | 'consumers' | 'queues' | 'figures'
+  /** What the part reads, as the subject of a sentence about several metrics. */
+  readonly subject: string
+  readonly metrics: readonly GaugeName[]
+  read(inspection: InspectionStore): Promise<Observations>
+}
+
+/** Returns the observations of one gauge from what was read. */
+type Observe<T> = (read: T) => readonly Observation[]
+
+type Observers<T> = Readonly<Partial<Record<GaugeName, Observe<T>>>>
+
+function part<T>(
+  { name, subject }: Pick<GaugePart, 'name' | 'subject'>,
+  read: (inspection: InspectionStore) => Promise<T>,
+  observers: Observers<T>,
+): GaugePart {
+  const all = Object.entries(observers) as [GaugeName, Observe<T>][]
+  return {
+    name,
+    subject,
+    metrics: all.map(([metric]) => metric),
+    async read(inspection) {
+      const found = await read(inspection)
+      return new Map(all.map(([metric, observe]) => [metric, observe(found)]))
+    },
+  }
+}
+
+const OUTBOX: Observers<Lag> = {
+  'txbox.oldest_due.age': ({ oldestDue }) => [seconds(oldestDue?.ageMs)],
+  'txbox.outbox.backlog.messages': ({ backlog }) => [one(backlog.count)],
+  'txbox.outbox.backlog.age': ({ oldestMs }) => [seconds(oldestMs)],
+}
+
+const OLDEST: Observers<readonly OldestDue[]> = {
+  'txbox.oldest_due.age': (found) => found.map((oldest) => seconds(oldest.ageMs, placeOf(oldest))),
+}
+
+const CONSUMERS: Observers<readonly LocalConsumerFigures[]> = {
+  'txbox.oldest_due.age': (all) =>
+    all.map(({ name, oldestDue }) => seconds(oldestDue?.ageMs, { consumer: name })),
+  'txbox.outbox.backlog.messages': (all) =>
+    all.map(({ name, waiting }) => one(waiting.count, { consumer: name })),
+  'txbox.outbox.parked.messages': (all) =>
+    all.flatMap(({ name, parked, scheduled }) => [
+      one(parked.count, { consumer: name, reason: 'retry' }),
+      one(scheduled.count, { consumer: name, reason: 'scheduled' }),
+    ]),
+  'txbox.outbox.dead_letters': (all) => all.map(({ name, dead }) => one(dead.count, { consumer: name })),
+}
+
+const QUEUES: Observers<readonly QueueFigures[]> = {
+  'txbox.queue.messages': (all) =>
+    all.flatMap(({ name, due, waiting, delayed, inFlight, dead }) => [
+      one(due.count, { queue: name, state: 'due' }),
+      one(waiting.count, { queue: name, state: 'waiting' }),
+      one(delayed.count, { queue: name, state: 'delayed' }),
+      one(inFlight.count, { queue: name, state: 'in_flight' }),
+      one(dead.count, { queue: name, state: 'dead' }),
+    ]),
+  'txbox.queue.age': (all) => all.map(({ name, oldestMs }) => seconds(oldestMs, { queue: name })),
+}
+
+const FIGURES: Observers<StatusFigures> = {
+  'txbox.outbox.parked.messages': ({ parked, scheduled }) => [
+    one(parked.count, { reason: 'retry' }),
+    one(scheduled.count, { reason: 'scheduled' }),
+  ],
+  'txbox.outbox.dead_letters': ({ dead }) => [one(dead.count)],
+  'txbox.inbox.retention.rows': ({ claims }) => [one(claims, { table: 'inbox' })],
+}
+
+/** Those come first that say how long messages have been due. */
+export const GAUGE_PARTS: readonly GaugePart[] = [
+  part(
+    { name: 'outbox', subject: 'The metrics of the outbox' },
+    (inspection) => inspection.lag(),
+    OUTBOX,
+  ),
+  part(
+    {
+      name: 'oldest',
+      subject: 'The metrics of the messages that have been due the longest in queues and for local consumers',
+    },
+    (inspection) => inspection.oldestOutsideOutbox(),
+    OLDEST,
+  ),
+  part(
+    { name: 'consumers', subject: 'The metrics of the local consumers' },
+    (inspection) => inspection.localConsumers(MOST_NAMES),
+    CONSUMERS,
+  ),
+  part(
+    { name: 'queues', subject: 'The metrics of the stored queues' },
+    (inspection) => inspection.queues(MOST_NAMES),
+    QUEUES,
+  ),
+  part(
+    { name: 'figures', subject: 'The metrics of parked messages, dead letters and the inbox' },
+    (inspection) => inspection.status(COUNT_LIMIT),
+    FIGURES,
+  ),
+]
+
+/** The gauges that these parts read, each once. */
+export const GAUGES_OF_TABLES: readonly GaugeName[] = [...new Set(GAUGE_PARTS.flatMap(({ metrics }) => metrics))]
+
+function placeOf({ in: part, topic, consumer }: OldestDue): Attributes {
+  if (consumer !== undefined) return { consumer }
+  return part === 'queue' && topic !== undefined ? { queue: topic } : {}
+}
+
+function one(value: number, attributes: Attributes = {}): Observation {
+  return { value, attributes }
+}
+
+/** 0 if there is no such message, so that the gauge is never absent. */
+function seconds(ms: number | undefined, attributes: Attributes = {}): Observation {
+  return { value: (ms ?? 0) / 1000, attributes }
+}
