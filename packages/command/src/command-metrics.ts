@@ -29,7 +29,10 @@ export function commandMetrics(
     failed: (part, error) =>
       trouble.report(part.name, (times) => {
         const reason = reasonOf(error)
-        log.warn({ event: 'metrics', part: part.name, error: reason, times }, `${part.subject} cannot be read: ${reason}`)
+        log.warn(
+          { event: 'metrics', part: part.name, error: reason, times },
+          `The metrics of ${part.subject} cannot be read: ${reason}`,
+        )
       }),
   })
   return metrics

@@ -6,7 +6,14 @@ import type {
   QueueMessage,
   ReceiveRequest,
 } from '@txbox/core/ports'
-import { OptionChecker, deadLettersOf, explanationOf, observeTables, oneLine, reasonOf } from '@txbox/core/internal'
+import {
+  OptionChecker,
+  deadLettersOf,
+  explanationOf,
+  observeTables,
+  oneLine,
+  reasonOf,
+} from '@txbox/core/internal'
 import { GatheredReceipts } from './gathered-receipts.ts'
 import { POLL_INTERVALS, longPoll } from './long-poll.ts'
 import { MessageSender, type SenderSettings } from './message-sender.ts'

@@ -20,7 +20,7 @@ export type Observations = ReadonlyMap<GaugeName, readonly Observation[]>
 /** What is read together. Each part needs privileges of its own: a relay may read `outbox`, a viewer all of them. */
 export interface GaugePart {
   readonly name: 'outbox' | 'oldest' | 'consumers' | 'queues' | 'figures'
-  /** What the part reads, as the subject of a sentence about several metrics. */
+  /** What the metrics of the part are about, for a sentence: "The metrics of … cannot be read". */
   readonly subject: string
   readonly metrics: readonly GaugeName[]
   read(inspection: InspectionStore): Promise<Observations>
@@ -94,38 +94,36 @@ const FIGURES: Observers<StatusFigures> = {
 
 /** Those come first that say how long messages have been due. */
 export const GAUGE_PARTS: readonly GaugePart[] = [
-  part(
-    { name: 'outbox', subject: 'The metrics of the outbox' },
-    (inspection) => inspection.lag(),
-    OUTBOX,
-  ),
+  part({ name: 'outbox', subject: 'the outbox' }, (inspection) => inspection.lag(), OUTBOX),
   part(
     {
       name: 'oldest',
-      subject: 'The metrics of the messages that have been due the longest in queues and for local consumers',
+      subject: 'the messages that have been due the longest in queues and for local consumers',
     },
     (inspection) => inspection.oldestOutsideOutbox(),
     OLDEST,
   ),
   part(
-    { name: 'consumers', subject: 'The metrics of the local consumers' },
+    { name: 'consumers', subject: 'the local consumers' },
     (inspection) => inspection.localConsumers(MOST_NAMES),
     CONSUMERS,
   ),
   part(
-    { name: 'queues', subject: 'The metrics of the stored queues' },
+    { name: 'queues', subject: 'the stored queues' },
     (inspection) => inspection.queues(MOST_NAMES),
     QUEUES,
   ),
   part(
-    { name: 'figures', subject: 'The metrics of parked messages, dead letters and the inbox' },
+    { name: 'figures', subject: 'parked messages, dead letters and the inbox' },
     (inspection) => inspection.status(COUNT_LIMIT),
     FIGURES,
   ),
 ]
 
 /** The gauges that these parts read, each once. */
-export const GAUGES_OF_TABLES: readonly GaugeName[] = [...new Set(GAUGE_PARTS.flatMap(({ metrics }) => metrics))]
+export const GAUGES_OF_TABLES: readonly GaugeName[] = [
+  ...new Set(GAUGE_PARTS.flatMap(({ metrics }) => metrics)),
+]
 
 function placeOf({ in: part, topic, consumer }: OldestDue): Attributes {
   if (consumer !== undefined) return { consumer }

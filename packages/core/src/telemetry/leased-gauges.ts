@@ -116,16 +116,21 @@ export class LeasedGauges {
       const isOfUse = await this.#readAll(signal)
       if (!isOfUse) await this.#release()
       await this.#lease.rest()
-      // A process that can read nothing leaves the lease to the others, which try again within one pause.
+      // The others try within one pause.
       await pause(isOfUse ? everyMs : 2 * everyMs, signal, { ref: false })
     }
     this.#readings.clear()
     await this.#release()
   }
 
-  /** Reads all parts, if this process holds the lease. @returns `false` if nothing can be read. */
+  /**
+   * Reads all parts, if this process holds the lease.
+   *
+   * @returns `false` if not even the first part can be read, which says how long messages have been due: such as with the privileges
+   *   of a service. Then the lease is for another process.
+   */
   async #readAll(signal: AbortSignal): Promise<boolean> {
-    let failures = 0
+    const failed = new Map<GaugePart, unknown>()
     for (const part of GAUGE_PARTS) {
       if (!(await this.#holdsLease(signal))) return true
       try {
@@ -135,11 +140,12 @@ export class LeasedGauges {
         if (signal.aborted) return true
         // Its last figures would hide the trouble.
         this.#readings.delete(part)
-        this.#tell(`${part.subject} cannot be read`, error)
-        failures++
+        failed.set(part, error)
+        if (part === GAUGE_PARTS[0]) break
       }
     }
-    return failures < GAUGE_PARTS.length
+    this.#tellFailed(failed)
+    return !failed.has(GAUGE_PARTS[0]!)
   }
 
   async #holdsLease(signal: AbortSignal): Promise<boolean> {
@@ -150,7 +156,11 @@ export class LeasedGauges {
       return holds
     } catch (error) {
       if (!signal.aborted) {
-        this.#tell("The metrics of the tables are not read by this process: it cannot get the lease 'metrics'", error)
+        this.#tell(
+          ['lease'],
+          "This process does not read the metrics of the tables: it cannot get the lease 'metrics'",
+          error,
+        )
       }
       return false
     }
@@ -164,12 +174,23 @@ export class LeasedGauges {
     }
   }
 
-  /** A figure that is absent has an alert of its own, and the part that reads may have no listener: one warning is enough. */
-  #tell(what: string, error: unknown): void {
-    if (this.#told.has(what)) return
-    this.#told.add(what)
+  #tellFailed(failed: ReadonlyMap<GaugePart, unknown>): void {
+    const parts = [...failed.keys()].filter(({ name }) => !this.#told.has(name))
+    if (parts.length === 0) return
+    const subjects = parts.map(({ subject }) => subject).join(', of ')
+    this.#tell(
+      parts.map(({ name }) => name),
+      `The metrics of ${subjects} cannot be read`,
+      failed.get(parts[0]!),
+    )
+  }
+
+  /** An absent metric has an alert of its own, and the part that reads may have no listener: one warning is enough. */
+  #tell(kinds: readonly string[], what: string, error: unknown): void {
+    if (kinds.every((kind) => this.#told.has(kind))) return
+    for (const kind of kinds) this.#told.add(kind)
     process.emitWarning(
-      `${what}: ${reasonOf(error, REASON_CHARACTERS)} txbox goes on without these metrics, tries again, and tells this once. If a ` +
+      `${what} (${reasonOf(error, REASON_CHARACTERS)}). txbox goes on without these metrics, tries again, and tells this once. If a ` +
         'privilege is missing, grant the roles txbox_relay and txbox_viewer to the user of this process.',
       { type: 'TxboxWarning', code: 'TXBOX_METRICS' },
     )

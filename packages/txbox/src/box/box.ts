@@ -1,5 +1,12 @@
 import { DatabaseUnavailableError, InvalidOptionError } from '@txbox/core'
-import { Deadline, LifeCycle, OptionChecker, observeTables, unlessAborted, untilTime } from '@txbox/core/internal'
+import {
+  Deadline,
+  LifeCycle,
+  OptionChecker,
+  observeTables,
+  unlessAborted,
+  untilTime,
+} from '@txbox/core/internal'
 import { hours, type Inbox } from '@txbox/inbox'
 import { createDeadLetters } from '@txbox/relay'
 import { ambientInbox } from './ambient-inbox.ts'
