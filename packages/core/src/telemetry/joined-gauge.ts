@@ -22,7 +22,7 @@ export class JoinedGauge {
   /** @returns a function that removes the reader. */
   add(read: ReadGauge): () => void {
     // A function of its own: the same reader may be added twice.
-    const own: ReadGauge = () => read()
+    const own: ReadGauge = async () => read()
     this.#readers.add(own)
     return () => void this.#readers.delete(own)
   }
