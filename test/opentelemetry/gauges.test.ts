@@ -92,7 +92,9 @@ test('an SDK that forgets series exports a gauge that has ended as 0, and then n
   )
   const endUp = telemetry.observe('txbox.relay.publisher.up', async () => [{ value: 1, attributes: {} }])
   const exported = async (): Promise<unknown> =>
-    (await forgetting.pointsOf('txbox.queue.messages')).map(({ value }) => value as number).toSorted()
+    (await forgetting.pointsOf('txbox.queue.messages'))
+      .map(({ value }) => value as number)
+      .toSorted((a, b) => a - b)
   expect(await exported()).toEqual([3, 4])
   values.delete('a')
   expect(await exported()).toEqual([0, 4])

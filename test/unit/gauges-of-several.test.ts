@@ -69,7 +69,7 @@ test('a telemetry whose gauges throw, hang, reject or answer nonsense is told of
   ]
   for (const observe of wrong) {
     const warnings = warningsOf('TXBOX_TELEMETRY')
-    const guard = new GuardedTelemetry({ ...new GaugesUnderTest(), observe } as unknown as Telemetry)
+    const guard = new GuardedTelemetry(Object.assign(new GaugesUnderTest(), { observe }) as Telemetry)
     const ends = [
       guard.observe('txbox.relay.shards', values([1])),
       guard.observe('txbox.queue.age', values([1])),

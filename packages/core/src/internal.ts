@@ -101,6 +101,7 @@ export { mysqlVersionRange, postgresVersionRange } from './database/version-rang
 export { within } from './time/within.ts'
 export { ATTRIBUTES } from './telemetry/names.ts'
 export { observeDatabase } from './telemetry/database-gauges.ts'
+export { seriesOf } from './telemetry/joined-gauge.ts'
 export { observeTables } from './telemetry/leased-gauges.ts'
 export { whileInUse } from './telemetry/telemetry-in-use.ts'
 export { GuardedTelemetry } from './telemetry/guarded-telemetry.ts'

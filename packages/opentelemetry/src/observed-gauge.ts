@@ -1,5 +1,6 @@
 import type { Attributes as ApiAttributes, ObservableGauge, ObservableResult } from '@opentelemetry/api'
 import type { GaugeName, Observation } from '@txbox/core'
+import { seriesOf } from '@txbox/core/internal'
 
 /**
  * A gauge that is read at each export. A time series that has no value any more is 0 once: an SDK with cumulative temporality, which is
@@ -39,7 +40,7 @@ export class ObservedGauge {
     const series = new Map<string, ApiAttributes>()
     for (const { value, attributes } of observations) {
       result.observe(value, attributes)
-      series.set(JSON.stringify(Object.entries(attributes).toSorted()), attributes)
+      series.set(seriesOf(attributes), attributes)
     }
     this.#series = series
     // Whether a publisher is up is not known without a relay.

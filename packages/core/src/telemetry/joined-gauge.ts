@@ -1,5 +1,5 @@
 import type { GaugeName } from './names.ts'
-import type { Observation } from './telemetry.ts'
+import type { Attributes, Observation } from './telemetry.ts'
 
 export type ReadGauge = () => Promise<readonly Observation[]>
 
@@ -33,7 +33,7 @@ export class JoinedGauge {
     const joined = new Map<string, Observation>()
     for (const one of read) {
       for (const observation of one.status === 'fulfilled' ? one.value : []) {
-        const series = seriesOf(observation)
+        const series = seriesOf(observation.attributes)
         const before = joined.get(series)
         const value = before === undefined ? observation.value : this.#join(before.value, observation.value)
         joined.set(series, { ...observation, value })
@@ -48,6 +48,7 @@ function joiningOf(metric: GaugeName): (a: number, b: number) => number {
   return metric === 'txbox.relay.publisher.up' ? Math.min : (a, b) => a + b
 }
 
-function seriesOf({ attributes }: Observation): string {
+/** The identity of a time series among those of one metric. */
+export function seriesOf(attributes: Attributes): string {
   return JSON.stringify(Object.entries(attributes).toSorted(([a], [b]) => (a < b ? -1 : 1)))
 }

@@ -132,7 +132,7 @@ export interface TxboxOptions<Tx, Name extends string = string, SourceName exten
    */
   logger?: Logger | false | undefined
   /**
-   * Where traces of all parts go.
+   * Where traces and metrics of all parts go.
    *
    * @default the telemetry that is registered for the process, such as by `import '@txbox/opentelemetry/register'`
    */
