@@ -51,7 +51,7 @@ test('an SDK exports the gauges of a relay and of its tables, from its start to 
   gate.open()
   await outbox.settled()
   await relay.stop()
-  // The usual SDK exports each series for ever: not with a value that nobody reads any more.
+  // The usual SDK exports each series forever: not with a value that nobody reads any more.
   for (const metric of ['txbox.relay.shards', 'txbox.oldest_due.age', 'txbox.outbox.backlog.messages']) {
     await has(metric, {}, (value) => value === 0)
   }

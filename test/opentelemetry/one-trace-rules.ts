@@ -56,6 +56,7 @@ export function oneTraceThrough(broker: TracedBroker): void {
   ): Promise<{ name: string; handled: AnyMessage[] }> {
     const name = `consumer-${randomUUID()}`
     const handled: AnyMessage[] = []
+    const isBatch = 'batch' in options
     const effect = (tx: TransactionHandle, { id }: AnyMessage): Promise<void> =>
       trace.getTracer('a driver').startActiveSpan('INSERT', async (span) => {
         await target.effect(tx, `${name} ${id}`)
@@ -65,7 +66,7 @@ export function oneTraceThrough(broker: TracedBroker): void {
       source,
       inbox: createInbox({ database: root.database, consumer: name, telemetry }),
       handler: async (tx: TransactionHandle, given: AnyMessage | readonly AnyMessage[]) => {
-        for (const message of [given].flat() as AnyMessage[]) {
+        for (const message of (isBatch ? given : [given]) as readonly AnyMessage[]) {
           handled.push(message)
           await effect(tx, message)
         }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import { LeasedGauges } from '../../packages/core/src/telemetry/leased-gauges.ts'
+import { LeasedGauges } from '../../packages/core/src/gauges/leased-gauges.ts'
 import { GaugesUnderTest } from '../support/subjects/gauges-under-test.ts'
 import { MemoryLeaseStore, MemoryLeases } from '../support/subjects/memory-lease-store.ts'
 import { until } from '../support/worlds/until.ts'

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { expect, onTestFinished, test } from 'vitest'
 import { createConsumer, createLocalConsumer, type Consumer, type LocalConsumer } from '@txbox/consumer'
-import { BrokerUnavailableError, portsKey, type ConnectedDatabase, type TransactionHandle } from '@txbox/core'
+import { BrokerUnavailableError, portsKey } from '@txbox/core'
 import { connectedPortsOf } from '@txbox/core/internal'
 import type { ConnectedPorts } from '@txbox/core/ports'
 import { createInbox } from '@txbox/inbox'
 import { createOutbox } from '@txbox/outbox'
 import { queueSource } from '@txbox/queue'
-import { LeasedGauges } from '../../../packages/core/src/telemetry/leased-gauges.ts'
+import { LeasedGauges } from '../../../packages/core/src/gauges/leased-gauges.ts'
 import { useOutboxTarget } from '../../support/engines/outbox-target.ts'
 import { mainKind, useRoot, useTarget, type Root } from '../../support/engines/target.ts'
 import { GaugesUnderTest } from '../../support/subjects/gauges-under-test.ts'
@@ -203,7 +203,7 @@ test('a relay with its own privileges alone tells the outbox; what it may not re
   const warnings = warningsOf('TXBOX_METRICS')
   const telemetry = new GaugesUnderTest()
   const broker = new Broker()
-  const database = users.as('relay') as ConnectedDatabase<TransactionHandle>
+  const database = users.as('relay')
   const { relay } = await RelayUnderTest.started({ database }, broker.publisher(), { telemetry })
   await has(telemetry, BACKLOG, {}, 0)
   await until(
@@ -256,7 +256,7 @@ test('a consumer that may not read the outbox, or have the lease, handles its me
 })
 
 test('readings that never answer neither disturb a relay nor its stop', async () => {
-  const ports = root.database[portsKey] as ConnectedPorts
+  const ports = root.database[portsKey]
   const never = (): Promise<never> => new Promise(() => undefined)
   const inspection = new Proxy(ports.inspection(), { get: () => never })
   const hanging = Object.assign(Object.create(ports) as ConnectedPorts, { inspection: () => inspection })

@@ -9,10 +9,10 @@ import type { InspectionStore } from '../ports/inspection-store.ts'
 import { pause } from '../time/pause.ts'
 import { unlessAborted } from '../time/unless-aborted.ts'
 import { GAUGES_OF_TABLES, GAUGE_PARTS, type GaugePart, type Observations } from './gauge-parts.ts'
-import type { GaugeName } from './names.ts'
-import type { FindTelemetry } from './telemetry-option.ts'
-import { whileInUse } from './telemetry-in-use.ts'
-import type { Observation, Telemetry } from './telemetry.ts'
+import type { GaugeName } from '../telemetry/names.ts'
+import type { FindTelemetry } from '../telemetry/telemetry-option.ts'
+import { whileInUse } from '../telemetry/telemetry-in-use.ts'
+import type { Observation, Telemetry } from '../telemetry/telemetry.ts'
 
 const REASON_CHARACTERS = 500
 

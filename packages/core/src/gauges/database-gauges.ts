@@ -1,7 +1,7 @@
 import type { InspectionStore } from '../ports/inspection-store.ts'
 import { CachedReading } from './cached-reading.ts'
 import { GAUGE_PARTS, type GaugePart } from './gauge-parts.ts'
-import type { Telemetry } from './telemetry.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
 
 /**
  * Lets a telemetry read the gauges of the tables when it wants them, such as at a scrape. The parts are read one after another, on

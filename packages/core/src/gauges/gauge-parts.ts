@@ -6,8 +6,8 @@ import type {
   QueueFigures,
   StatusFigures,
 } from '../ports/inspection-store.ts'
-import type { GaugeName } from './names.ts'
-import type { Attributes, Observation } from './telemetry.ts'
+import type { GaugeName } from '../telemetry/names.ts'
+import type { Attributes, Observation } from '../telemetry/telemetry.ts'
 
 /** The first consumers and queues by name. The oldest due messages are found in all of them. */
 const MOST_NAMES = 100
