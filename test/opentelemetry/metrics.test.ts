@@ -1,13 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { metrics } from '@opentelemetry/api'
-import {
-  AggregationTemporality,
-  InMemoryMetricExporter,
-  MeterProvider,
-  PeriodicExportingMetricReader,
-  type MetricData,
-} from '@opentelemetry/sdk-metrics'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { createConsumer } from '@txbox/consumer'
 import { PermanentError } from '@txbox/core'
 import { createGarbageCollector } from '@txbox/gc'
@@ -21,6 +13,7 @@ import { useOutboxTarget } from '../support/engines/outbox-target.ts'
 import { mainKind, useRoot, useTarget } from '../support/engines/target.ts'
 import { Broker, rejected } from '../support/worlds/broker.ts'
 import { until } from '../support/worlds/until.ts'
+import { useMetrics } from './metrics-under-test.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
@@ -32,31 +25,9 @@ const early = telemetry.observe('txbox.oldest_due.age', async () => {
   reads++
   return [{ value: 7, attributes: { queue: 'a' } }]
 })
-const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
-const provider = new MeterProvider({
-  readers: [new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })],
-})
-
-beforeAll(() => void metrics.setGlobalMeterProvider(provider))
-afterAll(async () => {
-  metrics.disable()
-  await provider.shutdown()
-})
-
-async function metric(name: string): Promise<MetricData | undefined> {
-  exporter.reset()
-  await provider.forceFlush()
-  const scopes = exporter.getMetrics().flatMap(({ scopeMetrics }) => scopeMetrics)
-  return scopes.flatMap((scope) => scope.metrics).find(({ descriptor }) => descriptor.name === name)
-}
-
-/** The value of a counter, or the number of values of a histogram, whose attributes contain these. */
-async function valueOf(name: string, attributes: object = {}): Promise<number> {
-  const points = (await metric(name))?.dataPoints ?? []
-  return points
-    .filter((point) => Object.entries(attributes).every(([key, value]) => point.attributes[key] === value))
-    .reduce((sum, { value }) => sum + (typeof value === 'number' ? value : value.count), 0)
-}
+const sdk = useMetrics()
+const metric = (name: string) => sdk.metric(name)
+const valueOf = (name: string, attributes?: object): Promise<number> => sdk.valueOf(name, attributes)
 
 test('a relay counts its results, its calls and their durations', async () => {
   const transaction = await root.begin()
@@ -170,7 +141,7 @@ test('a gauge is read at each export, also one from before the SDK, until it is 
   early()
   const before = reads
   expect(before).toBeGreaterThan(0)
-  await provider.forceFlush()
+  await sdk.provider.forceFlush()
   expect(reads).toBe(before)
 })
 

@@ -27,9 +27,12 @@ export function commandMetrics(
   observeDatabase(metrics, inspection, {
     everyMs: READ_EVERY_MS,
     failed: (part, error) =>
-      trouble.report(part, (times) => {
+      trouble.report(part.name, (times) => {
         const reason = reasonOf(error)
-        log.warn({ event: 'metrics', part, error: reason, times }, `${TEXTS[part]} cannot be read: ${reason}`)
+        log.warn(
+          { event: 'metrics', part: part.name, error: reason, times },
+          `The metrics of ${part.subject} cannot be read: ${reason}`,
+        )
       }),
   })
   return metrics
@@ -51,14 +54,7 @@ export function besideRegistered(metrics: Telemetry): Telemetry {
       metrics.record(metric, seconds, attributes)
       registeredTelemetry()?.record(metric, seconds, attributes)
     },
-    observe: (metric, read) => metrics.observe(metric, read),
+    // The command reads the gauges of its own metrics at the scrape.
+    observe: (metric, read) => registeredTelemetry()?.observe(metric, read) ?? (() => undefined),
   }
 }
-
-const TEXTS = {
-  outbox: 'The metrics of the outbox',
-  oldest: 'The metrics of the messages that have been due the longest in queues and for local consumers',
-  consumers: 'The metrics of the local consumers',
-  queues: 'The metrics of the stored queues',
-  figures: 'The metrics of parked messages, dead letters and the inbox',
-} as const

@@ -147,9 +147,7 @@ function lastCollection({ lastCollection: last }: StatusFigures): string {
 
 /** One row for each relay: the number of its shards, and the time until its first lease expires. */
 function relays(leases: readonly LeaseFigures[]): string {
-  const ofRelays = leases.filter(
-    ({ name }) => !name.startsWith('local/') && !name.startsWith('local-member/'),
-  )
+  const ofRelays = leases.filter(({ name }) => name.startsWith('outbox/') || name.startsWith('relay/'))
   const byOwner = Map.groupBy(ofRelays, ({ owner }) => owner)
   if (byOwner.size === 0) return 'no relay holds a lease'
   const rows = [...byOwner].map(([owner, held]) => {

@@ -4,6 +4,7 @@ import type { ConsumerFigures } from './options/consumer.ts'
 import type { ConsumerSettings } from './options/consumer-settings.ts'
 import { ConsumerStoppedError } from './errors/errors.ts'
 import { Batches } from './handle/batches.ts'
+import { observeConsumer } from './handle/consumer-gauges.ts'
 import { Handling, type Turns } from './handle/handling.ts'
 import { LocalBatches } from './handle/local-batches.ts'
 import { HeldDeliveries } from './receive/held-deliveries.ts'
@@ -40,6 +41,7 @@ export class ConsumerRun {
   readonly #ended = Promise.withResolvers<void>()
   #stopped: Promise<void> | undefined
   #slowTimer: NodeJS.Timeout | undefined
+  #endGauges: (() => Promise<void>) | undefined
 
   constructor(settings: ConsumerSettings) {
     const { signal } = this.#stopping
@@ -87,6 +89,7 @@ export class ConsumerRun {
   }
 
   start(): Promise<void> {
+    this.#endGauges ??= observeConsumer(this.#settings, () => this.#held.size)
     this.#slowTimer ??= setInterval(() => this.#reportSlow(), SLOW_MS).unref()
     return this.#intake.start()
   }
@@ -119,7 +122,9 @@ export class ConsumerRun {
     for (const { call } of this.#held.all) call?.giveUp(stopped)
     await this.#ends.waitFor(isEmpty)
     this.#givesUp.clear()
+    const gaugesEnded = this.#endGauges?.() ?? Promise.resolve()
     await this.#close(isEmpty)
+    await within(gaugesEnded, GRACE_MS, () => undefined)
     this.#ends.clear()
     clearInterval(this.#slowTimer)
     this.#ended.resolve()

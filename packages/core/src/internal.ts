@@ -89,6 +89,7 @@ export {
   unroutedError,
 } from './sending/subscribers.ts'
 export { tlsOption, type TlsOptions } from './options/tls-option.ts'
+export { PublisherState } from './sending/publisher-state.ts'
 export { Turns, TurnsByObject } from './time/turns.ts'
 export { unanswered } from './errors/unanswered.ts'
 export { unlessAborted } from './time/unless-aborted.ts'
@@ -99,7 +100,10 @@ export { mysqlVersionRange, postgresVersionRange } from './database/version-rang
 export { within } from './time/within.ts'
 export { ATTRIBUTES } from './telemetry/names.ts'
 export { BUCKETS, COUNTERS, GAUGES, HISTOGRAMS } from './telemetry/metric-texts.ts'
-export { observeDatabase } from './telemetry/database-gauges.ts'
+export { observeDatabase } from './gauges/database-gauges.ts'
+export { seriesOf } from './telemetry/joined-gauge.ts'
+export { observeTables } from './gauges/leased-gauges.ts'
+export { whileInUse } from './telemetry/telemetry-in-use.ts'
 export { GuardedTelemetry } from './telemetry/guarded-telemetry.ts'
 export {
   registeredTelemetry,

@@ -5,19 +5,14 @@ import {
   type Histogram,
   type Meter,
   type MetricOptions,
-  type ObservableCallback,
   type ObservableGauge,
 } from '@opentelemetry/api'
 import type { CounterName, GaugeName, HistogramName, Observation } from '@txbox/core'
 import { BUCKETS, COUNTERS, GAUGES, HISTOGRAMS } from '@txbox/core/internal'
+import { ObservedGauge } from './observed-gauge.ts'
 
 /** The name of the scope of all spans and metrics. */
 export const INSTRUMENTATION = '@txbox/opentelemetry'
-
-interface Gauge {
-  readonly metric: GaugeName
-  readonly callback: ObservableCallback
-}
 
 /**
  * The instruments of a meter, made at first use. Without a given meter, that of the global provider is looked up at each use, so that
@@ -25,7 +20,7 @@ interface Gauge {
  */
 export class Instruments {
   readonly #given: Meter | undefined
-  readonly #gauges = new Set<Gauge>()
+  readonly #gauges = new Set<ObservedGauge>()
   #provider: unknown
   #meter: Meter | undefined
   #counters = new Map<CounterName, Counter>()
@@ -62,18 +57,14 @@ export class Instruments {
 
   /** @returns a function that ends the gauge. */
   observe(metric: GaugeName, read: () => Promise<readonly Observation[]>): () => void {
-    const gauge: Gauge = {
-      metric,
-      callback: async (result) => {
-        for (const { value, attributes } of await read()) result.observe(value, attributes)
-      },
-    }
+    const gauge = new ObservedGauge(metric, read)
+    // The meter may be another one now, which gets the gauges that there are.
     this.#current()
     this.#gauges.add(gauge)
-    this.#observable(metric).addCallback(gauge.callback)
+    gauge.exportBy(this.#observable(metric))
     return () => {
       this.#gauges.delete(gauge)
-      this.#observables.get(metric)?.removeCallback(gauge.callback)
+      gauge.end()
     }
   }
 
@@ -86,7 +77,7 @@ export class Instruments {
       this.#counters = new Map()
       this.#histograms = new Map()
       this.#observables = new Map()
-      for (const { metric, callback } of this.#gauges) this.#observable(metric).addCallback(callback)
+      for (const gauge of this.#gauges) gauge.exportBy(this.#observable(gauge.metric))
     }
     return this.#meter
   }

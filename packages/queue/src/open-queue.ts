@@ -1,6 +1,6 @@
 import { PermanentError, type DeadLettered, type Delivery, type OpenSource } from '@txbox/core'
 import type { QueueMessage } from '@txbox/core/ports'
-import { LeaseExpiries } from '@txbox/core/internal'
+import { LeaseExpiries, within } from '@txbox/core/internal'
 import { longPoll, type PollIntervals } from './long-poll.ts'
 import { QueueDelivery } from './queue-delivery.ts'
 import { decodedMessage } from './received-message.ts'
@@ -8,6 +8,8 @@ import type { StoredQueue } from './stored-queue.ts'
 
 /** The wait has no time limit of its own; the signal ends it. */
 const FOREVER_MS = Infinity
+/** How long the end waits until the lease of the metrics is released. */
+const GRACE_MS = 50
 
 interface OpenQueueSettings<P> {
   readonly prefetch: number
@@ -30,6 +32,7 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
     () => this.#unsettled,
     (delivery) => delivery.lose(),
   )
+  readonly #endGauges: () => Promise<void>
   #onFreeSlot: (() => void) | undefined
   #receiving: Promise<unknown> = Promise.resolve()
 
@@ -37,6 +40,7 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
     this.#queue = queue
     this.#settings = settings
     queue.wakeUpCall.use()
+    this.#endGauges = queue.observe()
   }
 
   async receive(
@@ -55,6 +59,7 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
     await this.#receiving
     await Promise.all([...this.#unsettled].map((delivery) => delivery.giveBack()))
     this.#expiries.stop()
+    await within(this.#endGauges(), GRACE_MS, () => undefined)
   }
 
   async #receive(limit: number, signal: AbortSignal): Promise<readonly Delivery<P>[]> {

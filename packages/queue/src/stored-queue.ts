@@ -6,7 +6,14 @@ import type {
   QueueMessage,
   ReceiveRequest,
 } from '@txbox/core/ports'
-import { OptionChecker, deadLettersOf, explanationOf, oneLine, reasonOf } from '@txbox/core/internal'
+import {
+  OptionChecker,
+  deadLettersOf,
+  explanationOf,
+  observeTables,
+  oneLine,
+  reasonOf,
+} from '@txbox/core/internal'
 import { GatheredReceipts } from './gathered-receipts.ts'
 import { POLL_INTERVALS, longPoll } from './long-poll.ts'
 import { MessageSender, type SenderSettings } from './message-sender.ts'
@@ -194,6 +201,15 @@ export class StoredQueue<Tx, P> extends MessageSender<P> implements Queue<Tx, P>
   async renew(receipt: QueueReceipt, tx?: unknown): Promise<boolean> {
     const session = tx === undefined ? undefined : await this.#ports.bind(tx)
     return this.store.renew(session, receipt, this.settings.visibilityTimeoutMs)
+  }
+
+  /**
+   * Lets the telemetry have the gauges of the tables.
+   *
+   * @returns a function that ends this. Its promise never rejects.
+   */
+  observe(): () => Promise<void> {
+    return observeTables(this.#ports, this.settings.telemetry)
   }
 
   /** Checks once per queue object that the tables have the revision that this version of txbox needs. */

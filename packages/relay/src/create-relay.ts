@@ -10,6 +10,7 @@ import {
 } from '@txbox/core/internal'
 import type { RelayLog } from './options/relay-log.ts'
 import { checkRelayOptions, type RelaySettings } from './options/relay-options.ts'
+import { RelayGauges } from './relay-gauges.ts'
 import { RelayRun } from './relay-run.ts'
 import type { Relay, RelayEvents, RelayOptions } from './options/relay.ts'
 
@@ -31,6 +32,7 @@ const END_TIME = { share: 0.25, maxMs: 1000 }
 class StartableRelay extends LifeCycle implements Relay {
   readonly #settings: RelaySettings
   readonly #log: RelayLog
+  readonly #gauges: RelayGauges
   #run: Promise<RelayRun> | undefined
   /** Whether the relay is to run until `stop`, and not only as long as a drain takes. */
   #started = false
@@ -47,6 +49,7 @@ class StartableRelay extends LifeCycle implements Relay {
     super('Relay')
     this.#settings = settings
     this.#log = log
+    this.#gauges = new RelayGauges(settings)
   }
 
   async start(): Promise<void> {
@@ -113,7 +116,7 @@ class StartableRelay extends LifeCycle implements Relay {
   async #begin(): Promise<RelayRun> {
     // Two runs would use the same leases: the next one begins after the last one has ended.
     await this.#ending
-    const run = new RelayRun(this.#settings)
+    const run = new RelayRun(this.#settings, this.#gauges)
     run.broken.addEventListener('abort', () => this.fail(run.broken.reason))
     try {
       await run.start()

@@ -15,6 +15,7 @@ import { drain } from './polling/drain.ts'
 import { EmptyShards } from './polling/empty-shards.ts'
 import { Poller, type Counts } from './polling/poller.ts'
 import type { RelaySettings } from './options/relay-options.ts'
+import type { RelayGauges } from './relay-gauges.ts'
 import { PublisherOutage } from './turns/publisher-outage.ts'
 import { ShardTurns } from './turns/shard-turns.ts'
 import { SuspectLane } from './turns/suspect-lane.ts'
@@ -33,6 +34,7 @@ const RELAY_CONNECTIONS = 4
 /** One run of a relay, from start to stop: a keeper of leases, a poller, and lanes that publish, side by side. */
 export class RelayRun {
   readonly #settings: RelaySettings
+  readonly #gauges: RelayGauges
   readonly #keeper: LeaseKeeper
   readonly #leases: LeaseGroup
   readonly #lanes: TurnLanes
@@ -49,6 +51,7 @@ export class RelayRun {
   #keeping: Promise<void> = Promise.resolve()
   #working: Promise<unknown> = Promise.resolve()
   #unuse: (() => void) | undefined
+  #endGauges: (() => Promise<void>) | undefined
   #wakeUps: WakeUps | undefined
   /** When the publisher's signal is aborted, and when the leases are released. */
   readonly #forces = new Deadline()
@@ -58,8 +61,9 @@ export class RelayRun {
   readonly #broken = new AbortController()
   readonly #onError = (error: unknown): void => this.#failed(error)
 
-  constructor(settings: RelaySettings) {
+  constructor(settings: RelaySettings, gauges: RelayGauges) {
     this.#settings = settings
+    this.#gauges = gauges
     this.#pace = new PollPace(settings.pollMs.polling)
     const { leases, owner } = settings
     this.#keeper = new LeaseKeeper(leases, {
@@ -111,6 +115,7 @@ export class RelayRun {
     await ports.checkSchema()
     this.#unuse = ports.useConnections?.('relay', RELAY_CONNECTIONS)
     this.#wakeUps = this.#listen()
+    this.#endGauges = this.#gauges.begin(() => this.#leases.held.length)
     this.#keeping = this.#keepLeases()
     this.#working = Promise.all([this.#poller.run(), this.#lanes.run()])
   }
@@ -140,7 +145,8 @@ export class RelayRun {
     this.#gives.clear()
     this.#force.abort()
     this.#unneeded.abort()
-    await within(this.#keeper.close(), this.#graceMs / 2, () => undefined)
+    const closed = Promise.all([this.#keeper.close(), this.#endGauges?.()])
+    await within(closed, this.#graceMs / 2, () => undefined)
     this.#unuse?.()
   }
 

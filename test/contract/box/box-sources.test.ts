@@ -1,7 +1,10 @@
+import type { Telemetry } from '@txbox/core'
 import { atLeastOnce } from 'txbox'
 import { expect, test } from 'vitest'
 import { BoxUnderTest, type BoxHandler } from '../../support/subjects/box-under-test.ts'
+import { GaugesUnderTest } from '../../support/subjects/gauges-under-test.ts'
 import { MemorySource } from '../../support/subjects/memory-source.ts'
+import { someContext } from '../../support/subjects/stub-telemetry.ts'
 import { mainKind, useRoot, useTarget } from '../../support/engines/target.ts'
 import { until } from '../../support/worlds/until.ts'
 
@@ -138,4 +141,37 @@ test('a message whose type has no handler at a source is a dead letter, or ignor
   send(ignoring.source, ignoring.subject, 'm1', 'unknown')
   await settles(ignoring.source, 1)
   expect(ignoring.source.settled).toMatchObject([{ how: 'accept' }])
+})
+
+test('the telemetry of a box gets the spans, counts and gauges of its sources and of their inboxes', async () => {
+  const telemetry = new GaugesUnderTest()
+  const counted: (readonly [string, object])[] = []
+  const count: Telemetry['count'] = (metric, _, attributes) => void counted.push([metric, attributes])
+  Object.assign(telemetry, { count })
+  const subject = new BoxUnderTest(target, root)
+  const source = new MemorySource()
+  const entry = { source, handlers: subject.handlers('payments', { paid: () => undefined }) }
+  const name = subject.name('payments')
+  const box = await subject.start({}, { sources: { [name]: entry }, telemetry })
+  const { traceparent } = someContext()
+  source.send('m1', { type: subject.type('paid'), headers: { traceparent } })
+  await settles(source, 1)
+  expect(telemetry.spans.map((span) => span.name)).toEqual([`process ${name}`])
+  expect(telemetry.spans[0]!.parent).toEqual({ traceparent })
+  expect(telemetry.spans[0]!.set).toMatchObject({ 'txbox.inbox.outcome': 'processed' })
+  const about = { 'messaging.consumer.group.name': name }
+  for (const metric of [
+    'txbox.consumer.deliveries',
+    'messaging.client.consumed.messages',
+    'txbox.inbox.messages',
+  ]) {
+    expect(counted).toContainEqual([metric, expect.objectContaining(about)])
+  }
+  expect(await telemetry.value('txbox.consumer.in_flight.messages', about)).toBe(0)
+  await until(
+    async () => (await telemetry.value('txbox.outbox.backlog.messages')) === 0,
+    () => 'the gauges of the tables',
+  )
+  await box.stop()
+  expect(telemetry.size).toBe(0)
 })

@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { RelayGauges } from '../../../packages/relay/src/relay-gauges.ts'
 import { RelayRun } from '../../../packages/relay/src/relay-run.ts'
 import { checkRelayOptions } from '../../../packages/relay/src/options/relay-options.ts'
 import { Broker, rejected } from '../../support/worlds/broker.ts'
@@ -29,7 +30,7 @@ async function startRun(broker: Broker, healAfterMs: number, refused: ReadonlySe
       ),
   })
   const { settings } = checkRelayOptions({ database, publisher, pollIntervalMs: { min: 2, max: 20 } })
-  const run = new RelayRun({ ...settings, healAfterMs })
+  const run = new RelayRun({ ...settings, healAfterMs }, new RelayGauges(settings))
   const errors: unknown[] = []
   settings.events.on('error', ({ error }) => void errors.push(error))
   settings.events.on('parked', () => undefined)

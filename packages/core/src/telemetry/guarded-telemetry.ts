@@ -1,13 +1,20 @@
 import { nameOf } from '../text/name-of.ts'
 import { propertyOf } from '../errors/property-of.ts'
+import { JoinedGauge, type ReadGauge } from './joined-gauge.ts'
 import type { CounterName, GaugeName, HistogramName } from './names.ts'
 import { ReportedOnce } from './reported-once.ts'
-import type { Attributes, Observation, SpanDescription, SpanHandle, Telemetry } from './telemetry.ts'
+import type { Attributes, SpanDescription, SpanHandle, Telemetry } from './telemetry.ts'
 import { isTraceparent, isTracestate, type TraceContext } from './trace-context.ts'
 
 /** The work of a span, once it was begun. */
 interface Begun<R> {
   readonly running: Promise<R>
+}
+
+/** The readers of one gauge, and the end of what the telemetry observes. */
+interface Joined {
+  readonly gauge: JoinedGauge
+  readonly end: () => void
 }
 
 /**
@@ -17,6 +24,7 @@ interface Begun<R> {
 export class GuardedTelemetry implements Telemetry {
   readonly #telemetry: Telemetry
   readonly #reports = new ReportedOnce()
+  readonly #gauges = new Map<GaugeName, Joined>()
 
   constructor(telemetry: Telemetry) {
     this.#telemetry = telemetry
@@ -59,13 +67,26 @@ export class GuardedTelemetry implements Telemetry {
     this.#call('record', () => this.#telemetry.record(metric, seconds, attributes))
   }
 
-  observe(metric: GaugeName, read: () => Promise<readonly Observation[]>): () => void {
-    const end: unknown = this.#call('observe', () => this.#telemetry.observe(metric, read))
-    if (typeof end !== 'function') {
-      this.#wrong('observe', `answered ${nameOf(end)}, and no function`)
-      return () => undefined
+  /** Several readers of one gauge are one reader for the telemetry. */
+  observe(metric: GaugeName, read: ReadGauge): () => void {
+    const joined = this.#gauges.get(metric) ?? this.#observeJoined(metric)
+    const remove = joined.gauge.add(read)
+    return () => {
+      remove()
+      if (!joined.gauge.isEmpty || this.#gauges.get(metric) !== joined) return
+      this.#gauges.delete(metric)
+      joined.end()
     }
-    return () => void this.#call('observe', () => (end as () => void)())
+  }
+
+  #observeJoined(metric: GaugeName): Joined {
+    const gauge = new JoinedGauge(metric)
+    const end: unknown = this.#call('observe', () => this.#telemetry.observe(metric, () => gauge.read()))
+    if (typeof end !== 'function') this.#wrong('observe', `answered ${nameOf(end)}, and no function`)
+    const ends = typeof end === 'function' ? (end as () => void) : () => undefined
+    const joined = { gauge, end: () => void this.#call('observe', ends) }
+    this.#gauges.set(metric, joined)
+    return joined
   }
 
   /** Begins the work. An error of the work is no mistake of the telemetry. */

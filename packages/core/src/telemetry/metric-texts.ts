@@ -70,7 +70,10 @@ export const GAUGES: Readonly<Record<GaugeName, MetricText>> = {
     help: 'Whether the publisher has accepted the last messages: 1, else 0.',
   },
   'txbox.inbox.retention.rows': { unit: '{row}', help: 'Claims of the inbox; of many, an estimate.' },
-  'txbox.consumer.in_flight.messages': { unit: '{message}', help: 'Messages that a consumer handles now.' },
+  'txbox.consumer.in_flight.messages': {
+    unit: '{message}',
+    help: 'Messages that a consumer has received and not settled.',
+  },
   'txbox.queue.messages': { unit: '{message}', help: 'Messages of a stored queue, by their state.' },
   'txbox.queue.age': {
     unit: 's',

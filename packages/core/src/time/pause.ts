@@ -1,5 +1,9 @@
-/** Resolves early when the signal is aborted. */
-export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+/**
+ * Resolves early when the signal is aborted.
+ *
+ * @param how `ref: false` lets the process end although the pause has not.
+ */
+export function pause(ms: number, signal?: AbortSignal, how?: { readonly ref: false }): Promise<void> {
   if (signal?.aborted === true) return Promise.resolve()
   return new Promise((resolve) => {
     const end = (): void => {
@@ -8,6 +12,7 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
       resolve()
     }
     const timer = setTimeout(end, ms)
+    if (how !== undefined) timer.unref()
     signal?.addEventListener('abort', end)
   })
 }

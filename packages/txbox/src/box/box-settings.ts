@@ -9,6 +9,7 @@ import {
   oneLine,
   propertyOf,
   telemetryOption,
+  type FindTelemetry,
 } from '@txbox/core/internal'
 import { hours } from '@txbox/inbox'
 
@@ -32,6 +33,7 @@ export interface BoxSettings {
   readonly allowPGlite: boolean
   readonly logger: Logger | false | undefined
   readonly telemetry: Telemetry | undefined
+  readonly findTelemetry: FindTelemetry
   readonly stopTimeoutMs: number
   readonly signals: boolean
   readonly signal: AbortSignal | undefined
@@ -60,7 +62,7 @@ export function checkBoxOptions(options: object): BoxSettings {
     throw check.wrong('publisher', 'a Publisher, such as publishEach(…) or the publisher of a broker package')
   }
   const telemetry = propertyOf(options, 'telemetry') as Telemetry | undefined
-  telemetryOption(check, telemetry)
+  const findTelemetry = telemetryOption(check, telemetry)
   const relay = partOption(check, options, 'relay')
   if (publisher === undefined && relay !== undefined && propertyOf(options, 'relay') !== undefined) {
     throw new InvalidOptionError(
@@ -88,6 +90,7 @@ export function checkBoxOptions(options: object): BoxSettings {
     allowPGlite: check.flag('allowPGlite', false),
     logger: loggerOption(check, propertyOf(options, 'logger') as never),
     telemetry,
+    findTelemetry,
     stopTimeoutMs: check.milliseconds('stopTimeoutMs', { min: 0, max: hours(1), default: 25_000 }),
     signals: check.flag('signals', false),
     signal: check.signal('signal'),

@@ -1,5 +1,12 @@
 import { DatabaseUnavailableError, InvalidOptionError } from '@txbox/core'
-import { Deadline, LifeCycle, OptionChecker, unlessAborted, untilTime } from '@txbox/core/internal'
+import {
+  Deadline,
+  LifeCycle,
+  OptionChecker,
+  observeTables,
+  unlessAborted,
+  untilTime,
+} from '@txbox/core/internal'
 import { hours, type Inbox } from '@txbox/inbox'
 import { createDeadLetters } from '@txbox/relay'
 import { ambientInbox } from './ambient-inbox.ts'
@@ -32,6 +39,7 @@ export class Box extends LifeCycle {
   readonly #inboxes = new Map<string, Inbox<unknown>>()
   readonly #stopping = new AbortController()
   readonly #deadline = new Deadline()
+  #endGauges: (() => Promise<void>) | undefined
   #prepared: Promise<void> | undefined
   #started: Promise<void> | undefined
   #isRunning = false
@@ -140,7 +148,7 @@ export class Box extends LifeCycle {
 
   async #end(ends: readonly Promise<void>[]): Promise<void> {
     for (const name of SIGNALS) process.removeListener(name, this.#onSignal)
-    await Promise.allSettled([...ends, this.#started])
+    await Promise.allSettled([...ends, this.#started, this.#endGauges?.()])
     const { relay } = this.#tools.parts
     // Without a relay, nobody else closes the publisher.
     if (relay === undefined) await this.#settings.publisher?.close?.()
@@ -148,6 +156,8 @@ export class Box extends LifeCycle {
 
   async #start(): Promise<void> {
     await this.#prepare()
+    const { ports, findTelemetry } = this.#settings
+    this.#endGauges ??= observeTables(ports, findTelemetry)
     const { groups } = this.#tools.parts
     for (const group of groups) {
       const starts = await Promise.allSettled(group.map((part) => part.start()))

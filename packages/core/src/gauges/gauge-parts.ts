@@ -6,71 +6,59 @@ import type {
   QueueFigures,
   StatusFigures,
 } from '../ports/inspection-store.ts'
-import { CachedReading } from './cached-reading.ts'
-import type { GaugeName } from './names.ts'
-import type { Attributes, Observation, Telemetry } from './telemetry.ts'
+import type { GaugeName } from '../telemetry/names.ts'
+import type { Attributes, Observation } from '../telemetry/telemetry.ts'
 
 /** Only the first consumers and queues by name have gauges. The oldest due messages are found in all consumers and queues. */
 const MOST_NAMES = 100
 /** Counts stop here, because the figures are read often. */
 const COUNT_LIMIT = 100_000
 
-/** The figures of a part are read together. Each part needs privileges of its own: a relay may read `outbox`, a viewer all parts. */
-export type ReadPart = 'outbox' | 'oldest' | 'consumers' | 'queues' | 'figures'
+/** The observations of some gauges. */
+export type Observations = ReadonlyMap<GaugeName, readonly Observation[]>
+
+/** What is read together. Each part needs privileges of its own: a relay may read `outbox`, a viewer all of them. */
+export interface GaugePart {
+  readonly name: 'outbox' | 'oldest' | 'consumers' | 'queues' | 'figures'
+  /** What the metrics of the part are about, for a sentence: "The metrics of … cannot be read". */
+  readonly subject: string
+  readonly metrics: readonly GaugeName[]
+  read(inspection: InspectionStore): Promise<Observations>
+}
 
 /** Returns the observations of one gauge from what was read. */
 type Observe<T> = (read: T) => readonly Observation[]
 
-/**
- * Registers the gauges of the tables with a telemetry. The parts are read one after another, on one connection at a time, beginning
- * with how long messages have been due. Each part is read at most every `everyMs` milliseconds.
- *
- * @param failed is called for each reading that fails. The telemetry gets the error too.
- * @returns a function that ends all gauges.
- */
-export function observeDatabase(
-  telemetry: Telemetry,
-  inspection: InspectionStore,
-  {
-    everyMs,
-    failed,
-  }: { readonly everyMs: number; readonly failed: (part: ReadPart, error: unknown) => void },
-): () => void {
-  const ends: (() => void)[] = []
-  let turn: Promise<unknown> = Promise.resolve()
-  const add = <T>(
-    part: ReadPart,
-    read: () => Promise<T>,
-    gauges: Readonly<Partial<Record<GaugeName, Observe<T>>>>,
-  ): void => {
-    const reading = new CachedReading(everyMs, () => {
-      const own = turn.then(read)
-      turn = own.catch((error: unknown) => failed(part, error))
-      return own
-    })
-    for (const [metric, observe] of Object.entries(gauges)) {
-      ends.push(telemetry.observe(metric as GaugeName, async () => observe(await reading.get())))
-    }
+type Observers<T> = Readonly<Partial<Record<GaugeName, Observe<T>>>>
+
+function part<T>(
+  { name, subject }: Pick<GaugePart, 'name' | 'subject'>,
+  read: (inspection: InspectionStore) => Promise<T>,
+  observers: Observers<T>,
+): GaugePart {
+  const all = Object.entries(observers) as [GaugeName, Observe<T>][]
+  return {
+    name,
+    subject,
+    metrics: all.map(([metric]) => metric),
+    async read(inspection) {
+      const found = await read(inspection)
+      return new Map(all.map(([metric, observe]) => [metric, observe(found)]))
+    },
   }
-  add('outbox', () => inspection.lag(), OUTBOX)
-  add('oldest', () => inspection.oldestOutsideOutbox(), OLDEST)
-  add('consumers', () => inspection.localConsumers(MOST_NAMES), CONSUMERS)
-  add('queues', () => inspection.queues(MOST_NAMES), QUEUES)
-  add('figures', () => inspection.status(COUNT_LIMIT), FIGURES)
-  return () => ends.splice(0).forEach((end) => end())
 }
 
-const OUTBOX: Readonly<Partial<Record<GaugeName, Observe<Lag>>>> = {
+const OUTBOX: Observers<Lag> = {
   'txbox.oldest_due.age': ({ oldestDue }) => [seconds(oldestDue?.ageMs)],
   'txbox.outbox.backlog.messages': ({ backlog }) => [one(backlog.count)],
   'txbox.outbox.backlog.age': ({ oldestMs }) => [seconds(oldestMs)],
 }
 
-const OLDEST: Readonly<Partial<Record<GaugeName, Observe<readonly OldestDue[]>>>> = {
+const OLDEST: Observers<readonly OldestDue[]> = {
   'txbox.oldest_due.age': (found) => found.map((oldest) => seconds(oldest.ageMs, placeOf(oldest))),
 }
 
-const CONSUMERS: Readonly<Partial<Record<GaugeName, Observe<readonly LocalConsumerFigures[]>>>> = {
+const CONSUMERS: Observers<readonly LocalConsumerFigures[]> = {
   'txbox.oldest_due.age': (all) =>
     all.map(({ name, oldestDue }) => seconds(oldestDue?.ageMs, { consumer: name })),
   'txbox.outbox.backlog.messages': (all) =>
@@ -83,7 +71,7 @@ const CONSUMERS: Readonly<Partial<Record<GaugeName, Observe<readonly LocalConsum
   'txbox.outbox.dead_letters': (all) => all.map(({ name, dead }) => one(dead.count, { consumer: name })),
 }
 
-const QUEUES: Readonly<Partial<Record<GaugeName, Observe<readonly QueueFigures[]>>>> = {
+const QUEUES: Observers<readonly QueueFigures[]> = {
   'txbox.queue.messages': (all) =>
     all.flatMap(({ name, due, waiting, delayed, inFlight, dead }) => [
       one(due.count, { queue: name, state: 'due' }),
@@ -95,7 +83,7 @@ const QUEUES: Readonly<Partial<Record<GaugeName, Observe<readonly QueueFigures[]
   'txbox.queue.age': (all) => all.map(({ name, oldestMs }) => seconds(oldestMs, { queue: name })),
 }
 
-const FIGURES: Readonly<Partial<Record<GaugeName, Observe<StatusFigures>>>> = {
+const FIGURES: Observers<StatusFigures> = {
   'txbox.outbox.parked.messages': ({ parked, scheduled }) => [
     one(parked.count, { reason: 'retry' }),
     one(scheduled.count, { reason: 'scheduled' }),
@@ -103,6 +91,39 @@ const FIGURES: Readonly<Partial<Record<GaugeName, Observe<StatusFigures>>>> = {
   'txbox.outbox.dead_letters': ({ dead }) => [one(dead.count)],
   'txbox.inbox.retention.rows': ({ claims }) => [one(claims, { table: 'inbox' })],
 }
+
+/** Those come first that say how long messages have been due. */
+export const GAUGE_PARTS: readonly GaugePart[] = [
+  part({ name: 'outbox', subject: 'the outbox' }, (inspection) => inspection.lag(), OUTBOX),
+  part(
+    {
+      name: 'oldest',
+      subject: 'the messages that have been due the longest in queues and for local consumers',
+    },
+    (inspection) => inspection.oldestOutsideOutbox(),
+    OLDEST,
+  ),
+  part(
+    { name: 'consumers', subject: 'the local consumers' },
+    (inspection) => inspection.localConsumers(MOST_NAMES),
+    CONSUMERS,
+  ),
+  part(
+    { name: 'queues', subject: 'the stored queues' },
+    (inspection) => inspection.queues(MOST_NAMES),
+    QUEUES,
+  ),
+  part(
+    { name: 'figures', subject: 'parked messages, dead letters and the inbox' },
+    (inspection) => inspection.status(COUNT_LIMIT),
+    FIGURES,
+  ),
+]
+
+/** The gauges that these parts read, each once. */
+export const GAUGES_OF_TABLES: readonly GaugeName[] = [
+  ...new Set(GAUGE_PARTS.flatMap(({ metrics }) => metrics)),
+]
 
 function placeOf({ in: part, topic, consumer }: OldestDue): Attributes {
   if (consumer !== undefined) return { consumer }

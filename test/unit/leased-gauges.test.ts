@@ -1,0 +1,236 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, onTestFinished, test } from 'vitest'
+import { LeasedGauges } from '../../packages/core/src/gauges/leased-gauges.ts'
+import { GaugesUnderTest } from '../support/subjects/gauges-under-test.ts'
+import { MemoryLeaseStore, MemoryLeases } from '../support/subjects/memory-lease-store.ts'
+import { until } from '../support/worlds/until.ts'
+import { warningsOf } from '../support/worlds/warnings.ts'
+
+const EVERY_MS = 10
+const LEASE_MS = 1000
+const BACKLOG = 'txbox.outbox.backlog.messages'
+const NEVER = new Promise<never>(() => undefined)
+const none = { count: 0, atLeast: false }
+const LAG = {
+  backlog: { count: 7, atLeast: false },
+  oldestMs: 1000,
+  parked: none,
+  oldestDue: { ageMs: 2000 },
+}
+const STATUS = { parked: none, scheduled: none, dead: none, claims: 3 }
+const INSPECTION = {
+  lag: async (): Promise<object> => LAG,
+  oldestOutsideOutbox: async () => [{ ageMs: 3000, in: 'queue', topic: 'q' }],
+  localConsumers: async () => [],
+  queues: async () => [],
+  status: async (): Promise<object> => STATUS,
+}
+
+const leases = new MemoryLeases()
+
+/** A process on the database, whose telemetry reads its gauges when it is asked. */
+class ProcessUnderTest {
+  readonly telemetry = new GaugesUnderTest()
+  readonly store = new MemoryLeaseStore(leases)
+  readonly reads: string[] = []
+  readonly gauges: LeasedGauges
+  readonly end: () => void
+
+  constructor(inspection: object = {}, settings: object = {}) {
+    const clock = { monotonicMs: () => leases.now, wallMs: () => leases.now }
+    const all = Object.entries({ ...INSPECTION, ...inspection }).map(([name, read]) => [
+      name,
+      (...args: readonly unknown[]) => {
+        this.reads.push(name)
+        return (read as (...given: readonly unknown[]) => unknown)(...args)
+      },
+    ])
+    const ports = { leases: () => this.store, inspection: () => Object.fromEntries(all) as object }
+    const given = { everyMs: EVERY_MS, leaseMs: LEASE_MS, clock, ...settings }
+    this.gauges = new LeasedGauges(ports as never, given)
+    this.end = this.gauges.observe(this.telemetry)
+    onTestFinished(async () => {
+      this.end()
+      await this.gauges.idle
+    })
+  }
+
+  backlog(): Promise<number | undefined> {
+    return this.telemetry.value(BACKLOG)
+  }
+
+  async has(backlog: number | undefined): Promise<void> {
+    await until(
+      async () => (await this.backlog()) === backlog,
+      () => `a backlog of ${backlog}`,
+    )
+  }
+
+  /** Waits for a number of attempts to get or keep the lease. */
+  async tries(more: number): Promise<void> {
+    const before = this.store.calls.length
+    await until(
+      async () => this.store.calls.length >= before + more,
+      () => `${more} calls`,
+    )
+  }
+}
+
+test('nothing is read, and no lease acquired, before a gauge is asked for; then the oldest messages come first', async () => {
+  const one = new ProcessUnderTest()
+  await sleep(3 * EVERY_MS)
+  expect(one.store.calls).toEqual([])
+  expect(one.reads).toEqual([])
+  expect(await one.backlog()).toBeUndefined()
+  await one.has(7)
+  expect(one.reads.slice(0, 2)).toEqual(['lag', 'oldestOutsideOutbox'])
+  expect(await one.telemetry.value('txbox.oldest_due.age')).toBe(2)
+  expect(await one.telemetry.value('txbox.oldest_due.age', { queue: 'q' })).toBe(3)
+  expect(await one.telemetry.value('txbox.inbox.retention.rows', { table: 'inbox' })).toBe(3)
+})
+
+test('only the holder of the lease reads and tells, and another process follows when it ends', async () => {
+  const one = new ProcessUnderTest()
+  await one.has(7)
+  const two = new ProcessUnderTest()
+  await two.backlog()
+  await two.tries(4)
+  expect(two.reads).toEqual([])
+  expect(await two.backlog()).toBeUndefined()
+  one.end()
+  await one.gauges.idle
+  expect(one.telemetry.size).toBe(0)
+  await two.has(7)
+  expect(leases.ownersOf('metrics')).toHaveLength(1)
+})
+
+test('a process tells nothing as soon as it is not sure of the lease, although it may not know who has it', async () => {
+  const hang = { now: false }
+  const one = new ProcessUnderTest({ lag: () => (hang.now ? NEVER : Promise.resolve(LAG)) })
+  await one.has(7)
+  hang.now = true
+  await sleep(3 * EVERY_MS)
+  expect(await one.backlog()).toBe(7)
+  leases.now += LEASE_MS * 0.95
+  expect(await one.backlog()).toBeUndefined()
+  leases.now += LEASE_MS * 0.1
+  const two = new ProcessUnderTest()
+  await two.backlog()
+  await two.has(7)
+  expect(await one.backlog()).toBeUndefined()
+})
+
+test('a holder renews its lease, and reads at most once in each interval', async () => {
+  const one = new ProcessUnderTest({}, { everyMs: 100 })
+  await one.has(7)
+  const begunAt = performance.now()
+  const before = one.reads.length
+  while (performance.now() - begunAt < 350) {
+    leases.now += LEASE_MS / 30
+    expect(await one.backlog()).toBe(7)
+    await sleep(5)
+  }
+  const most = Math.ceil((performance.now() - begunAt) / 100) + 1
+  expect(one.reads.slice(before).filter((name) => name === 'lag').length).toBeLessThanOrEqual(most)
+  expect(one.store.calls.filter((call) => call.startsWith('renew')).length).toBeGreaterThan(0)
+})
+
+test('a part that cannot be read is absent, and is told once; the others go on', async () => {
+  const warnings = warningsOf('TXBOX_METRICS')
+  const refused = new Error('permission denied for table inbox')
+  const mistake = { error: undefined as Error | undefined }
+  const status = async (): Promise<object> => {
+    if (mistake.error !== undefined) throw mistake.error
+    return STATUS
+  }
+  const one = new ProcessUnderTest({ status })
+  await one.has(7)
+  const rows = (): Promise<number | undefined> =>
+    one.telemetry.value('txbox.inbox.retention.rows', { table: 'inbox' })
+  await until(
+    async () => (await rows()) === 3,
+    () => 'claims',
+  )
+  mistake.error = refused
+  await until(
+    async () => (await rows()) === undefined,
+    () => 'no claims',
+  )
+  await one.tries(6)
+  expect(await one.backlog()).toBe(7)
+  expect(warnings).toHaveLength(1)
+  expect(warnings[0]).toContain(
+    'dead letters and the inbox cannot be read (permission denied for table inbox',
+  )
+  mistake.error = undefined
+  await until(
+    async () => (await rows()) === 3,
+    () => 'claims again',
+  )
+})
+
+test('a process that cannot read the outbox leaves the lease to one that can', async () => {
+  const warnings = warningsOf('TXBOX_METRICS')
+  const refuse = async (): Promise<never> => {
+    throw new Error('no privilege')
+  }
+  const one = new ProcessUnderTest({ lag: refuse })
+  await one.backlog()
+  await one.tries(2)
+  const two = new ProcessUnderTest()
+  await two.has(7)
+  expect(await one.backlog()).toBeUndefined()
+  expect(warnings).toHaveLength(1)
+  expect(warnings[0]).toContain('The metrics of the outbox cannot be read (no privilege)')
+})
+
+test('a lease that cannot be acquired is told once, and tried again', async () => {
+  const warnings = warningsOf('TXBOX_METRICS')
+  const one = new ProcessUnderTest()
+  const acquire = one.store.acquire.bind(one.store)
+  let tries = 0
+  one.store.acquire = async (...request) => {
+    if (++tries < 4) throw new Error('permission denied for table leases')
+    return acquire(...request)
+  }
+  await one.has(7)
+  expect(tries).toBe(4)
+  expect(warnings).toEqual([expect.stringContaining("cannot get the lease 'metrics' (permission denied")])
+})
+
+test('a telemetry that asks no more gives the lease to another process', async () => {
+  const one = new ProcessUnderTest({}, { forgottenMs: 100 })
+  await one.has(7)
+  leases.now += 200
+  await until(
+    async () => leases.ownersOf('metrics').length === 0,
+    () => 'a free lease',
+  )
+  const { length } = one.reads
+  await sleep(3 * EVERY_MS)
+  expect(one.reads).toHaveLength(length)
+  // It may ask again.
+  await one.has(7)
+})
+
+test('parts with the same telemetry share its gauges, until the last of them ends', async () => {
+  const one = new ProcessUnderTest()
+  const { size } = one.telemetry
+  const end = one.gauges.observe(one.telemetry)
+  expect(one.telemetry.size).toBe(size)
+  one.end()
+  await one.has(7)
+  end()
+  await one.gauges.idle
+  expect(one.telemetry.size).toBe(0)
+  expect(leases.ownersOf('metrics')).toEqual([])
+})
+
+test('the end waits for no reading, and releases the lease', async () => {
+  const one = new ProcessUnderTest({ oldestOutsideOutbox: () => NEVER })
+  await one.has(7)
+  expect(leases.ownersOf('metrics')).toHaveLength(1)
+  one.end()
+  await one.gauges.idle
+  expect(leases.ownersOf('metrics')).toEqual([])
+})
