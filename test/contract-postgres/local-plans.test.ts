@@ -191,6 +191,34 @@ describe(`tables of ${ROWS} local messages`, () => {
       }
     })
 
+    test('O12 settling several shards together finds each message by the primary key, and reads none without the lease', async () => {
+      const shards = Array.from({ length: 8 }, (_, shard) => shard)
+      for (const count of [1, 100]) {
+        const all = await Promise.all(
+          shards.map((shard) =>
+            rowsOf('local_outbox', 'seq', `consumer = 'consumer-5' and shard = ${shard}`, count),
+          ),
+        )
+        const names = shards.map((shard) => `local/consumer-5/0${shard}`)
+        const numbers = all.flatMap(([seqs]) => seqs)
+        const places = all.flatMap(([seqs], shard) => seqs.map(() => shard))
+        const stamps = all.flatMap(([, of]) => of)
+        const values = [names, names.map(() => 'me'), names.map(() => 7)]
+        const rows = ['consumer-5', shards, places, numbers, stamps]
+        expect((await costsOf(local.settleTogether, [...values, ...rows])).rows).toBe(0)
+        await client.query(
+          `insert into txbox.leases (name, owner, term, expires_at)
+           select name, 'me', 7, clock_timestamp() + interval '1 h' from unnest($1::text[]) as name`,
+          [names],
+        )
+        const costs = await costsOf(local.settleTogether, [...values, ...rows])
+        await client.query('delete from txbox.leases where name = any ($1)', [names])
+        expect(costs.rows).toBeGreaterThan(0)
+        expect(costs.rows).toBeLessThanOrEqual(2 * numbers.length)
+        expect(costs.blocks).toBeLessThan(200 + 20 * numbers.length)
+      }
+    })
+
     test('O12 one message is locked and removed by the primary key', async () => {
       const [[number], [stamp]] = await rowsOf('local_outbox', 'seq', "consumer = 'billing' and shard = 3", 1)
       for (const text of [local.lockOne, local.lockOneUnseen]) {

@@ -1,10 +1,9 @@
 import type { Session } from '@txbox/core'
 import type { LocalRow } from '@txbox/core/ports'
-import { rowId } from './key-lane.ts'
 
 interface Gathering {
   readonly rows: LocalRow[]
-  readonly done: Promise<ReadonlySet<string>>
+  readonly done: Promise<ReadonlySet<LocalRow>>
 }
 
 /** Gathers rows of one tick and transaction, so that one statement is for all of them. */
@@ -12,7 +11,7 @@ export class GatheredLocks {
   readonly #run: (session: Session, rows: readonly LocalRow[]) => Promise<readonly LocalRow[]>
   readonly #gathering = new WeakMap<Session, Gathering>()
 
-  /** @param run runs the statement. @returns the rows that it has found. */
+  /** @param run runs the statement. @returns those of the given objects whose rows it has found. */
   constructor(run: (session: Session, rows: readonly LocalRow[]) => Promise<readonly LocalRow[]>) {
     this.#run = run
   }
@@ -26,12 +25,12 @@ export class GatheredLocks {
       this.#gathering.set(session, gathering)
     }
     gathering.rows.push(row)
-    return (await gathering.done).has(rowId(row))
+    return (await gathering.done).has(row)
   }
 
-  async #afterThisTick(session: Session, rows: readonly LocalRow[]): Promise<ReadonlySet<string>> {
+  async #afterThisTick(session: Session, rows: readonly LocalRow[]): Promise<ReadonlySet<LocalRow>> {
     await Promise.resolve()
     this.#gathering.delete(session)
-    return new Set((await this.#run(session, rows)).map(rowId))
+    return new Set(await this.#run(session, rows))
   }
 }

@@ -82,6 +82,12 @@ export class HubStore implements LocalStore {
     return this.#run(() => this.#store.settle(lease, at, settlement))
   }
 
+  get acceptTogether(): LocalStore['acceptTogether'] {
+    const store = this.#store
+    if (store.acceptTogether === undefined) return undefined
+    return (acceptances) => this.#run(() => store.acceptTogether!(acceptances))
+  }
+
   release(lease: Lease, at: LocalShard, keys: readonly string[]): Promise<void> {
     return this.#run(() => this.#store.release(lease, at, keys))
   }

@@ -22,6 +22,7 @@ const LOCKED_PAUSE_MS = 500
 /** What the shards of a local consumer share. */
 export interface ShardTools {
   readonly store: LocalStore
+  readonly settlements: Pick<LocalStore, 'settle'>
   readonly suspectLane: SuspectLane
   readonly handleTimeoutMs: number
   /** The maximum number of attempts of a message. */
@@ -84,7 +85,7 @@ export class LocalShardWork implements DeliveryOwner {
       })
     }
     this.#settlements = new GatheredSettlements({
-      settle: (settlement) => store.settle(lease, at, settlement),
+      settle: (settlement) => tools.settlements.settle(lease, at, settlement),
       failed: reported,
       taken: () => taken(held),
       sawLocked: () => this.#sawLocked(),

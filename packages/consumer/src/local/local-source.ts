@@ -5,6 +5,7 @@ import { joinLocalHub } from './local-hub.ts'
 import type { LocalHeldShard, LocalJoin, LocalListener, LocalMembership } from './local-membership.ts'
 import { LocalShardWork, type ShardTools } from './local-shard.ts'
 import { typeName } from './local-refusals.ts'
+import { SharedSettlements } from './shared-settlements.ts'
 import { SuspectLane } from './suspect-lane.ts'
 
 export interface LocalSource extends Source {
@@ -59,6 +60,7 @@ export class OpenLocalSource implements OpenSource, LocalListener {
   /** Aborted when the time to leave is over. */
   readonly #leavesNow = new AbortController()
   #membership: LocalMembership | undefined
+  #settlements: SharedSettlements | undefined
   /** Shards that were acquired while the membership was made. */
   #early: LocalHeldShard[] = []
   #leaving: Promise<void> | undefined
@@ -169,6 +171,7 @@ export class OpenLocalSource implements OpenSource, LocalListener {
     const { batch, retry, handleTimeoutMs, handlers } = this.#settings
     return {
       store: membership.store,
+      settlements: (this.#settlements ??= new SharedSettlements(membership.store)),
       suspectLane: this.#suspectLane,
       handleTimeoutMs,
       attempts: retry.attempts,

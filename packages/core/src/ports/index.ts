@@ -31,6 +31,7 @@ export type {
 } from './inspection-store.ts'
 export type { Lease, LeaseHolder, LeaseRequest, LeaseStore } from './lease-store.ts'
 export type {
+  LocalAcceptance,
   LocalMessage,
   LocalRead,
   LocalRefusal,

@@ -45,6 +45,13 @@ export interface LocalSettlement {
   readonly behind: readonly LocalRow[]
 }
 
+/** The waiting rows of one shard whose handlers have succeeded, at least once. */
+export interface LocalAcceptance {
+  readonly lease: Lease
+  readonly at: LocalShard
+  readonly rows: readonly LocalRow[]
+}
+
 /** A shard that has rows. */
 export interface LocalWork extends LocalShard {
   /** Whether rows of `local_outbox` wait. */
@@ -115,6 +122,17 @@ export interface LocalStore {
    * @throws the same errors as `RelayStore.settle`.
    */
   settle(lease: Lease, at: LocalShard, settlement: LocalSettlement): Promise<readonly LocalRow[]>
+  /**
+   * Deletes accepted rows of several shards of one consumer in one transaction, which is fenced by the leases of all of them: if one
+   * lease is not held under its term, nothing is changed. Where the method is missing, each shard is settled by itself.
+   *
+   * @param acceptances at most one of each shard.
+   * @returns for each of them, the rows that were left as they are, because another transaction has locked them.
+   * @throws the same errors as `settle`. The caller does not learn which shard is the reason.
+   */
+  readonly acceptTogether?:
+    | ((acceptances: readonly LocalAcceptance[]) => Promise<readonly (readonly LocalRow[])[]>)
+    | undefined
   /**
    * Makes the first parked message of each key due, if it waits: after a parked head was removed, and after messages were parked
    * behind a head that may have gone meanwhile.

@@ -29,9 +29,15 @@ export function textStamps(stamps: readonly number[]): string {
   return `{${stamps.map(textStamp).join(',')}}`
 }
 
+/** The last second that was written, and its text up to the decimal point: the stamps of a list are close to each other. */
+let lastSecond = { second: 0, text: '1970-01-01T00:00:00.' }
+
 function textStamp(stamp: number): string {
-  const ms = Math.floor(stamp / 1000)
-  return new Date(ms).toISOString().replace('Z', `${String(stamp - ms * 1000).padStart(3, '0')}Z`)
+  const second = Math.floor(stamp / 1_000_000)
+  if (second !== lastSecond.second) {
+    lastSecond = { second, text: new Date(second * 1000).toISOString().slice(0, -4) }
+  }
+  return `${lastSecond.text}${String(stamp - second * 1_000_000).padStart(6, '0')}Z`
 }
 
 export function rowsOf(rows: readonly BacklogRow[]): [numbers: string, stamps: string] {

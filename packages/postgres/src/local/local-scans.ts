@@ -20,7 +20,7 @@ export interface Writers {
 /** One shard of one consumer. Nothing below `from` exists, and nothing will, except rows whose numbers were chosen by hand. */
 interface ShardScan {
   from: bigint
-  /** The number of rows that were deleted since `from` moved. */
+  /** The number of rows that were deleted since `from` moved, or since the last lookup for this shard. */
   passed: number
   /** The last number of the last read, if there may be more behind it. */
   cutAt: bigint
@@ -86,6 +86,8 @@ export class LocalScans {
     const isWanted = !this.#hasLookedUp || passed >= DELETED_BEFORE_LOOKUP || cutAt > this.#settled
     if (isWanted && !this.#isLookingUp) {
       this.#isLookingUp = true
+      // The first number moves only with a read from the start: otherwise each read from now on would be preceded by a lookup.
+      this.#of(at).passed = 0
       await this.#look().finally(() => (this.#isLookingUp = false))
     }
     const scan = this.#of(at)

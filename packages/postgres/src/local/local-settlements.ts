@@ -2,7 +2,8 @@
  * PostgreSQL sends all statements of a settlement in one flight, with COMMIT. MySQL and MariaDB lock rows first, and send one
  * statement after the other.
  */
-import type { Lease, LocalRefusal, LocalRow, LocalSettlement, LocalShard } from '@txbox/core/ports'
+import type { LeaseLostError } from '@txbox/core'
+import type { Lease, LocalAcceptance, LocalRefusal, LocalRow, LocalSettlement, LocalShard } from '@txbox/core/ports'
 import {
   SETTLING,
   assertNone,
@@ -17,7 +18,7 @@ import {
 import type { Statement, StatementRoot } from '@txbox/sql/transactions'
 import { columns } from '../connection/columns.ts'
 import { UNTRANSLATABLE, hasCode } from '../connection/errors.ts'
-import { rowsOf } from '../connection/integer-arrays.ts'
+import { rowsOf, textArray } from '../connection/integer-arrays.ts'
 import { runAtReadCommitted, runTogether } from '../connection/run-alone.ts'
 import { fence } from '../relay/relay-outbox.ts'
 import { columnsOf } from '../relay/relay-verdicts.ts'
@@ -90,6 +91,38 @@ export class LocalSettlements {
     )
   }
 
+  /** See `LocalStore.acceptTogether`. */
+  async acceptTogether(
+    acceptances: readonly LocalAcceptance[],
+  ): Promise<readonly (readonly LocalRow[])[]> {
+    const [first] = acceptances
+    if (first === undefined) return []
+    const { waiting } = this.#sql
+    const leases = leasesOf(acceptances)
+    const [numbers, stamps] = rowsOf(acceptances.flatMap(({ rows }) => rows))
+    const shards = acceptances.flatMap(({ at, rows }) => rows.map(() => at.shard))
+    const settle = {
+      text: waiting.settleTogether,
+      values: [
+        ...leases,
+        first.at.consumer,
+        textArray(acceptances.map(({ at }) => String(at.shard))),
+        textArray(shards.map(String)),
+        numbers,
+        stamps,
+      ],
+    }
+    const hold = { text: waiting.holdTogether, values: leases }
+    const [settled] = await this.#run([settle, hold], () => leaseLost(first.lease))
+    const results = new Map(settled!.map((row) => [columns.number(row, 'shard'), row]))
+    const left: (readonly LocalRow[])[] = []
+    for (const { lease, at, rows } of acceptances) {
+      const missing = missingOf(results.get(at.shard), { lease, rows, in: 'waiting' })
+      left.push(missing.length === 0 ? [] : await this.#remaining(at, 'waiting', missing))
+    }
+    return left
+  }
+
   suspect(lease: Lease, at: LocalShard, rows: readonly LocalRow[]): Promise<readonly LocalRow[]> {
     const { waiting: outbox, parked } = this.#sql
     return this.#change(lease, at, [
@@ -122,13 +155,18 @@ export class LocalSettlements {
    */
   async run(lease: Lease, statements: readonly Statement[]): Promise<readonly (readonly Row[])[]> {
     const hold = { text: this.#sql.waiting.hold, values: fence(lease) }
+    return this.#run([...statements, hold], () => leaseLost(lease))
+  }
+
+  async #run(
+    statements: readonly Statement[],
+    lost: () => LeaseLostError,
+  ): Promise<readonly (readonly Row[])[]> {
     try {
-      const results = await runTogether(this.#source, SETTLING, ({ commitWith }) =>
-        commitWith([...statements, hold]),
-      )
+      const results = await runTogether(this.#source, SETTLING, ({ commitWith }) => commitWith(statements))
       return results.map(({ rows }) => rows)
     } catch (error) {
-      if (error instanceof Error && error.message.includes(LEASE_LOST)) throw leaseLost(lease)
+      if (error instanceof Error && error.message.includes(LEASE_LOST)) throw lost()
       if (!hasCode(error, NO_PRIVILEGE)) throw error
       const advice = 'Grant the role of the consumer the privileges of docs/privileges/postgres.sql.'
       throw deniedSettlement(error, advice)
@@ -146,18 +184,7 @@ export class LocalSettlements {
     const results = await this.run(lease, parts)
     const missing: { readonly part: Part; readonly rows: readonly LocalRow[] }[] = []
     for (const [index, part] of parts.entries()) {
-      const [row] = results[index]!
-      // The lease was held when the transaction ended, but was not when the statement began.
-      if (row === undefined) throw leaseLost(lease)
-      const done = numbersOf(row, 'done')
-      const kept = numbersOf(row, 'kept')
-      assertNone(
-        kept.size,
-        part.rows.length,
-        part.in === 'waiting' ? 'in local_outbox' : 'in local_parked',
-        KEEPERS,
-      )
-      const rows = part.rows.filter(({ seq }) => !done.has(String(seq)))
+      const rows = missingOf(results[index]![0], { lease, rows: part.rows, in: part.in })
       if (rows.length > 0) missing.push({ part, rows })
     }
     const left: LocalRow[] = []
@@ -210,6 +237,33 @@ const KEEPERS = { keepers: 'A row-level security policy, a trigger or a rule', u
 /** The first five values of the statements that change rows. */
 export function scope(lease: Lease, { consumer, shard }: LocalShard): readonly unknown[] {
   return [...fence(lease), consumer, shard]
+}
+
+/** The first three values of the statements on several shards. */
+function leasesOf(acceptances: readonly LocalAcceptance[]): readonly unknown[] {
+  const leases = acceptances.map(({ lease }) => lease)
+  return [
+    leases.map(({ name }) => name),
+    leases.map(({ owner }) => owner),
+    textArray(leases.map(({ term }) => term)),
+  ]
+}
+
+/**
+ * @param result what the statement on the rows has answered.
+ * @returns the rows that were not changed.
+ * @throws {LeaseLostError} when the lease was not held when the statement began, although it was when the transaction ended.
+ * @throws {SettlementError} when something keeps the rows.
+ */
+function missingOf(
+  result: Row | undefined,
+  { lease, rows, in: where }: Pick<Part, 'rows' | 'in'> & { readonly lease: Lease },
+): readonly LocalRow[] {
+  if (result === undefined) throw leaseLost(lease)
+  const done = numbersOf(result, 'done')
+  const kept = numbersOf(result, 'kept')
+  assertNone(kept.size, rows.length, where === 'waiting' ? 'in local_outbox' : 'in local_parked', KEEPERS)
+  return rows.filter(({ seq }) => !done.has(String(seq)))
 }
 
 function verdict(refusal: LocalRefusal): Verdict {

@@ -13,6 +13,7 @@ import {
   type Backlog,
 } from '../relay/backlog-statements.ts'
 import { LEASE_LOST, STILL_HELD, heldNow } from './held-lease-statements.ts'
+import { sharedSettlement } from './shared-settlement-statements.ts'
 import { unlockedKey } from './unlocked-key-statements.ts'
 
 const LOCAL: Backlog = {
@@ -272,6 +273,8 @@ with ${held}, suspects as materialized (
     hold: `
 with ${heldLease(schema)}
 select (case when (select pg_catalog.count(*) from held) = 1 then 'true' else '${LEASE_LOST}' end)::boolean::text as held`,
+
+    ...sharedSettlement(schema),
 
     isUnlocked: unlockedKey(schema),
   } as const

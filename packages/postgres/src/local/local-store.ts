@@ -5,6 +5,7 @@
 import { TransactionAbortedError, type Session } from '@txbox/core'
 import type {
   Lease,
+  LocalAcceptance,
   LocalMessage,
   LocalRead,
   LocalRow,
@@ -150,6 +151,14 @@ export class PostgresLocalStore implements LocalStore {
       (row) => row.in === 'waiting',
     )
     this.#reads.scans.deleted(at, gone.length)
+    return left
+  }
+
+  async acceptTogether(
+    acceptances: readonly LocalAcceptance[],
+  ): Promise<readonly (readonly LocalRow[])[]> {
+    const left = await this.#settlements.acceptTogether(acceptances)
+    for (const { at, rows } of acceptances) this.#reads.scans.deleted(at, rows.length)
     return left
   }
 
