@@ -52,6 +52,13 @@ returning`,
         replace: `\${shard}::smallint is not null and o.seq = wanted.seq\${more}`,
       },
       {
+        package: 'postgres',
+        file: 'shared-settlement-statements.js',
+        find: `o.seq = wanted.seq
+      and \${stampIn('o')} = wanted.stamp and held.found`,
+        replace: `o.seq = wanted.seq and held.found`,
+      },
+      {
         package: 'mysql',
         file: 'local-statements.js',
         find: `where \${place('o')} and o.seq = ? and \${stampIn('o')} = \${instant('?')}`,

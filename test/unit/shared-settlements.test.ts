@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { DatabaseUnavailableError, LeaseLostError } from '@txbox/core'
 import type { Lease, LocalRow, LocalSettlement, LocalStore } from '@txbox/core/ports'
 import { SharedSettlements } from '../../packages/consumer/src/local/shared-settlements.ts'
@@ -103,14 +103,16 @@ test('L4 if a shared transaction fails, each shard is settled by itself and has 
     { status: 'rejected', reason: lost },
     { status: 'fulfilled', value: [row(3)] },
   ])
-  // The next ones are shared again.
-  void settle(4)
-  void settle(5)
+  // The next ones are shared again, without the shard that has failed.
+  for (const shard of [1, 2, 3]) void settle(shard)
   await turn()
-  expect(shared[1]!.shards).toEqual([4, 5])
+  expect(shared[1]!.shards).toEqual([1, 3])
+  expect(alone.map(({ shard }) => shard)).toEqual([1, 2, 3, 2])
 })
 
-test('L5 if the database is away, each shard learns of it, and none is tried at once', async () => {
+test('L5 if the database is away, or a shard hangs, each shard learns of it, and is tried by itself for some time', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  onTestFinished(() => void vi.useRealTimers())
   const { shared, alone, settle, turn } = settling()
   const all = [settle(1), settle(2)]
   await turn()
@@ -118,6 +120,14 @@ test('L5 if the database is away, each shard learns of it, and none is tried at 
   shared[0]!.answer.reject(gone)
   for (const each of all) await expect(each).rejects.toBe(gone)
   expect(alone).toEqual([])
+  void settle(1)
+  void settle(2)
+  expect(alone.map(({ shard }) => shard)).toEqual([1, 2])
+  vi.advanceTimersByTime(5001)
+  void settle(1)
+  void settle(2)
+  await turn()
+  expect(shared[1]!.shards).toEqual([1, 2])
 })
 
 test('L8 a transaction has a thousand rows at most, unless one shard has more', async () => {

@@ -5,6 +5,8 @@ import type { Lease, LocalAcceptance, LocalRow, LocalSettlement, LocalShard, Loc
 const MAX_ROWS = 1000
 /** The maximum number of transactions at the same time: while the database settles, this process prepares the next one. */
 const MAX_IN_FLIGHT = 2
+/** How long a shard that may be the reason for a failure settles by itself, so that the others do not fail with it again and again. */
+const APART_MS = 5000
 
 interface Waiting extends LocalAcceptance {
   readonly resolve: (left: readonly LocalRow[]) => void
@@ -18,11 +20,14 @@ interface Waiting extends LocalAcceptance {
  * than half of the CPU time of this process and of the server, and 2.3 times the rate.
  *
  * Each shard keeps one settlement at a time, and its own errors: if a shared transaction fails, each of its shards is settled by
- * itself. Settlements that park messages are never shared.
+ * itself. A shard whose settlement hangs or fails, for example because somebody has locked the row of its lease, delays the others
+ * once at most. Settlements that park messages are never shared.
  */
 export class SharedSettlements {
   readonly #store: LocalStore
   readonly #waiting: Waiting[] = []
+  /** Until when these shards settle by themselves, on the monotonic clock of this process. */
+  readonly #apartUntil = new Map<number, number>()
   #inFlight = 0
 
   constructor(store: LocalStore) {
@@ -37,7 +42,9 @@ export class SharedSettlements {
       return this.#store.settle(lease, at, settlement)
     }
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ lease, at, rows: accepted, resolve, reject })
+      const waiting = { lease, at, rows: accepted, resolve, reject }
+      if (performance.now() < (this.#apartUntil.get(at.shard) ?? 0)) return void this.#alone(waiting)
+      this.#waiting.push(waiting)
       if (this.#inFlight >= MAX_IN_FLIGHT) return
       this.#inFlight += 1
       queueMicrotask(() => void this.#run())
@@ -65,15 +72,24 @@ export class SharedSettlements {
       const left = await this.#store.acceptTogether!(together)
       for (const [n, { resolve }] of together.entries()) resolve(left[n]!)
     } catch (error) {
-      // Then no shard can be settled, and each waits before it tries again.
+      // Probably no shard can be settled now, and each waits before it tries again.
       if (isTxboxError(error) && error.code === 'TXBOX_DATABASE_UNAVAILABLE') {
-        for (const { reject } of together) reject(error)
+        for (const one of together) this.#failed(one, error)
       } else await Promise.all(together.map((one) => this.#alone(one)))
     }
   }
 
-  async #alone({ lease, at, rows, resolve, reject }: Waiting): Promise<void> {
-    await this.#store.settle(lease, at, { accepted: rows, refused: [], behind: [] }).then(resolve, reject)
+  async #alone(one: Waiting): Promise<void> {
+    try {
+      one.resolve(await this.#store.settle(one.lease, one.at, { accepted: one.rows, refused: [], behind: [] }))
+    } catch (error) {
+      this.#failed(one, error)
+    }
+  }
+
+  #failed({ at, reject }: Waiting, error: unknown): void {
+    this.#apartUntil.set(at.shard, performance.now() + APART_MS)
+    reject(error)
   }
 }
 
