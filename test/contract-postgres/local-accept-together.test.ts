@@ -29,13 +29,11 @@ onEachRoot(target, (kind) => {
       Promise.all(SHARDS.map(async (shard) => (await read(shard)).length))
     const accepting = async (change: (lease: Lease, n: number) => Lease = (lease) => lease) =>
       Promise.all(
-        SHARDS.map(
-          async (shard, n): Promise<LocalAcceptance> => ({
-            lease: change(leases[n]!, n),
-            at: shardOf(shard),
-            rows: await read(shard),
-          }),
-        ),
+        SHARDS.map(async (shard, n): Promise<LocalAcceptance> => ({
+          lease: change(leases[n]!, n),
+          at: shardOf(shard),
+          rows: await read(shard),
+        })),
       )
     return { local, leases, read, left, accepting, accept: local.store.acceptTogether!.bind(local.store) }
   }

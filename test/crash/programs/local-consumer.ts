@@ -3,7 +3,7 @@ import { appendFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { mysql } from '@txbox/mysql'
 import { postgres } from '@txbox/postgres'
-import { createLocalConsumer } from '../../support/subjects/local-parts.ts'
+import { atLeastOnce, createLocalConsumer } from '../../support/subjects/local-parts.ts'
 import { randomFrom } from '../../support/worlds/random.ts'
 import { mortalMysqlPool } from './mortal-mysql-pool.ts'
 import { configOf, Mortal, report, type ProgramConfig } from './mortal.ts'
@@ -16,6 +16,8 @@ export interface LocalConsumerConfig extends ProgramConfig {
   readonly concurrency?: number
   readonly attempts?: number
   readonly batch?: { readonly maxSize: number; readonly lingerMs?: number }
+  /** Whether the handlers run without a transaction of the consumer. */
+  readonly atLeastOnce?: boolean
   /** The ids of messages whose handler ends the process. */
   readonly poison?: readonly string[]
   /** The handler of the first message waits until it is told to go on. */
@@ -36,7 +38,7 @@ export interface LocalLogEntry {
 
 interface Message {
   readonly id: string
-  readonly key?: string
+  readonly key?: string | undefined
   readonly payload: unknown
 }
 type Effect<Tx> = (tx: Tx, name: string) => Promise<unknown>
@@ -89,7 +91,13 @@ async function handle<Tx>(effect: Effect<Tx>, tx: Tx, message: Message, signal: 
   }
 }
 
-function handlersOf<Tx>(effect: Effect<Tx>): object {
+/** @param pool runs the effects of handlers without a transaction. */
+function handlersOf<Tx>(effect: Effect<Tx>, pool: Tx): object {
+  if (config.atLeastOnce === true) {
+    const made = (message: Message, { signal }: { signal: AbortSignal }): Promise<void> =>
+      handle(effect, pool, message, signal)
+    return { made: atLeastOnce(made) }
+  }
   if (config.batch === undefined) {
     const made = (tx: Tx, message: Message, { signal }: { signal: AbortSignal }): Promise<void> =>
       handle(effect, tx, message, signal)
@@ -106,17 +114,17 @@ function handlersOf<Tx>(effect: Effect<Tx>): object {
 }
 
 function onPostgres(): object {
-  const database = postgres({ db: mortal.pool(config, 12) })
+  const pool = mortal.pool(config, 12)
   const effect: Effect<{ query(text: string, values: unknown[]): Promise<unknown> }> = (tx, name) =>
     tx.query('insert into public.effects (name) values ($1)', [name])
-  return { database, handlers: handlersOf(effect) }
+  return { database: postgres({ db: pool }), handlers: handlersOf(effect, pool) }
 }
 
 function onMysql(): object {
-  const database = mysql({ db: mortalMysqlPool(mortal, config, 12) })
+  const pool = mortalMysqlPool(mortal, config, 12)
   const effect: Effect<{ query(text: string, values: unknown[]): Promise<unknown> }> = (tx, name) =>
     tx.query('insert into effects (name) values (?)', [name])
-  return { database, handlers: handlersOf(effect) }
+  return { database: mysql({ db: pool }), handlers: handlersOf(effect, pool) }
 }
 
 const consumer = createLocalConsumer({

@@ -1,5 +1,12 @@
 import { isTxboxError } from '@txbox/core'
-import type { Lease, LocalAcceptance, LocalRow, LocalSettlement, LocalShard, LocalStore } from '@txbox/core/ports'
+import type {
+  Lease,
+  LocalAcceptance,
+  LocalRow,
+  LocalSettlement,
+  LocalShard,
+  LocalStore,
+} from '@txbox/core/ports'
 
 /** The maximum number of rows of one transaction, unless a single shard has more. */
 const MAX_ROWS = 1000
@@ -81,7 +88,9 @@ export class SharedSettlements {
 
   async #alone(one: Waiting): Promise<void> {
     try {
-      one.resolve(await this.#store.settle(one.lease, one.at, { accepted: one.rows, refused: [], behind: [] }))
+      one.resolve(
+        await this.#store.settle(one.lease, one.at, { accepted: one.rows, refused: [], behind: [] }),
+      )
     } catch (error) {
       this.#failed(one, error)
     }

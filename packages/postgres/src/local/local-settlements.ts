@@ -3,7 +3,14 @@
  * statement after the other.
  */
 import type { LeaseLostError } from '@txbox/core'
-import type { Lease, LocalAcceptance, LocalRefusal, LocalRow, LocalSettlement, LocalShard } from '@txbox/core/ports'
+import type {
+  Lease,
+  LocalAcceptance,
+  LocalRefusal,
+  LocalRow,
+  LocalSettlement,
+  LocalShard,
+} from '@txbox/core/ports'
 import {
   SETTLING,
   assertNone,
@@ -92,9 +99,7 @@ export class LocalSettlements {
   }
 
   /** See `LocalStore.acceptTogether`. */
-  async acceptTogether(
-    acceptances: readonly LocalAcceptance[],
-  ): Promise<readonly (readonly LocalRow[])[]> {
+  async acceptTogether(acceptances: readonly LocalAcceptance[]): Promise<readonly (readonly LocalRow[])[]> {
     const [first] = acceptances
     if (first === undefined) return []
     const { waiting } = this.#sql

@@ -154,9 +154,7 @@ export class PostgresLocalStore implements LocalStore {
     return left
   }
 
-  async acceptTogether(
-    acceptances: readonly LocalAcceptance[],
-  ): Promise<readonly (readonly LocalRow[])[]> {
+  async acceptTogether(acceptances: readonly LocalAcceptance[]): Promise<readonly (readonly LocalRow[])[]> {
     const left = await this.#settlements.acceptTogether(acceptances)
     for (const { at, rows } of acceptances) this.#reads.scans.deleted(at, rows.length)
     return left

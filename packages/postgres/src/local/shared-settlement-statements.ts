@@ -7,7 +7,8 @@ import { LEASE_LOST } from './held-lease-statements.ts'
 
 /** The statements of a transaction that settles several shards of one consumer. `schema` is quoted. */
 export function sharedSettlement(schema: string) {
-  const leases = 'pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::bigint[])'
+  const leases =
+    'pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::bigint[])'
   const rows =
     'pg_catalog.unnest($6::smallint[]), pg_catalog.unnest($7::bigint[]), pg_catalog.unnest($8::timestamptz[])'
   const heldUnder = `join ${schema}.leases as l on l.name = given.name and l.owner = given.owner and l.term = given.term
