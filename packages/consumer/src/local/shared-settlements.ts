@@ -50,7 +50,10 @@ export class SharedSettlements {
     }
     return new Promise((resolve, reject) => {
       const waiting = { lease, at, rows: accepted, resolve, reject }
-      if (performance.now() < (this.#apartUntil.get(at.shard) ?? 0)) return void this.#alone(waiting)
+      if (performance.now() < (this.#apartUntil.get(at.shard) ?? 0)) {
+        void this.#alone(waiting)
+        return
+      }
       this.#waiting.push(waiting)
       if (this.#inFlight >= MAX_IN_FLIGHT) return
       this.#inFlight += 1
