@@ -27,7 +27,7 @@ interface Waiting extends LocalAcceptance {
  * than half of the CPU time of this process and of the server, and 2.3 times the rate.
  *
  * Each shard keeps one settlement at a time, and its own errors: if a shared transaction fails, each of its shards is settled by
- * itself. A shard whose settlement hangs or fails, for example because somebody has locked the row of its lease, delays the others
+ * itself. A shard whose settlement hangs or fails, for example because another transaction has locked the row of its lease, delays the others
  * once at most. Settlements that park messages are never shared.
  */
 export class SharedSettlements {

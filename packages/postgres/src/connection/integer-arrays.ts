@@ -29,14 +29,10 @@ export function textStamps(stamps: readonly number[]): string {
   return `{${stamps.map(textStamp).join(',')}}`
 }
 
-<<<<<<< HEAD
-/** The last second that was written, and its text up to the decimal point: the stamps of a list are close to each other. */
-=======
 /**
  * The last second that was written, and its text up to the decimal point: the stamps of a list are close to each other. Measured: a
  * stamp takes 0.04 instead of 0.40 µs.
  */
->>>>>>> h-local
 let lastSecond = { second: 0, text: '1970-01-01T00:00:00.' }
 
 function textStamp(stamp: number): string {

@@ -87,10 +87,7 @@ export class LocalScans {
     if (isWanted && !this.#isLookingUp) {
       this.#isLookingUp = true
       // The first number moves only with a read from the start: otherwise each read from now on would be preceded by a lookup.
-<<<<<<< HEAD
-=======
       // Measured: 0.7 instead of 1.0 to 5.6 lookups for 1000 messages.
->>>>>>> h-local
       this.#of(at).passed = 0
       await this.#look().finally(() => (this.#isLookingUp = false))
     }
