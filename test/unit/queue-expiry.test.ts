@@ -21,6 +21,7 @@ class OpenQueueUnderTest {
     const stored = {
       settings: { name: 'mail', visibilityTimeoutMs: TIMEOUT_MS },
       wakeUpCall: new WakeUpCall(undefined, () => undefined),
+      observe: () => () => undefined,
       look: () => this.#look(),
       extend: async () => true,
       settle: async () => true,
