@@ -82,7 +82,7 @@ onEachRoot(target, (kind) => {
     const { accept, accepting, left, read } = await start()
     const [three, four] = await accepting()
     const other = await read(5)
-    const renamed = four!.rows.map((row) => Object.assign({}, row, { stamp: row.stamp + 1 }))
+    const renamed = four!.rows.map(({ in: where, seq, stamp }) => ({ in: where, seq, stamp: stamp + 1 }))
     const answer = await accept([
       { ...three!, rows: [...three!.rows, ...other] },
       { ...four!, rows: renamed },

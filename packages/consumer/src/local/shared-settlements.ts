@@ -27,8 +27,8 @@ interface Waiting extends LocalAcceptance {
  * than half of the CPU time of this process and of the server, and 2.3 times the rate.
  *
  * Each shard keeps one settlement at a time, and its own errors: if a shared transaction fails, each of its shards is settled by
- * itself. A shard whose settlement hangs or fails, for example because another transaction has locked the row of its lease, delays the others
- * once at most. Settlements that park messages are never shared.
+ * itself. A shard whose settlement hangs or fails, for example because the row of its lease is locked, then stays apart for some
+ * time, so that the others wait for it rarely. Settlements that park messages are never shared.
  */
 export class SharedSettlements {
   readonly #store: LocalStore
@@ -48,17 +48,18 @@ export class SharedSettlements {
     if (this.#store.acceptTogether === undefined || !isPlain) {
       return this.#store.settle(lease, at, settlement)
     }
-    return new Promise((resolve, reject) => {
-      const waiting = { lease, at, rows: accepted, resolve, reject }
-      if (performance.now() < (this.#apartUntil.get(at.shard) ?? 0)) {
-        void this.#alone(waiting)
-        return
-      }
-      this.#waiting.push(waiting)
-      if (this.#inFlight >= MAX_IN_FLIGHT) return
-      this.#inFlight += 1
-      queueMicrotask(() => void this.#run())
-    })
+    const { promise, resolve, reject } = Promise.withResolvers<readonly LocalRow[]>()
+    const waiting = { lease, at, rows: accepted, resolve, reject }
+    if (performance.now() < (this.#apartUntil.get(at.shard) ?? 0)) void this.#alone(waiting)
+    else this.#share(waiting)
+    return promise
+  }
+
+  #share(waiting: Waiting): void {
+    this.#waiting.push(waiting)
+    if (this.#inFlight >= MAX_IN_FLIGHT) return
+    this.#inFlight += 1
+    queueMicrotask(() => void this.#run())
   }
 
   async #run(): Promise<void> {
