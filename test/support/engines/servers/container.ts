@@ -8,6 +8,8 @@ export interface Container {
 export async function startContainer(options: {
   readonly image: string
   readonly port: number
+  /** The port of this machine that leads to `port`. Default: any free one, which is known only when the container runs. */
+  readonly hostPort?: number
   readonly environment?: Record<string, string>
   readonly command?: string[]
   readonly ready: { readonly log: RegExp; readonly times: number }
@@ -21,7 +23,9 @@ export async function startContainer(options: {
   const container = await new GenericContainer(options.image)
     .withEnvironment(options.environment ?? {})
     .withCommand(options.command ?? [])
-    .withExposedPorts(options.port)
+    .withExposedPorts(
+      options.hostPort === undefined ? options.port : { container: options.port, host: options.hostPort },
+    )
     .withWaitStrategy(Wait.forLogMessage(options.ready.log, options.ready.times))
     .start()
   return {
