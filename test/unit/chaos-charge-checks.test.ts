@@ -102,6 +102,12 @@ test('around a failover answers may be different, and charges at once', () => {
   expect(violated({ ...different, failovers: [60_000] })).toHaveLength(2)
 })
 
+test('a failover may have lost the response of a charge that ended shortly before it, but no other one', () => {
+  expect(violated({ leasedResponses: ['b', undefined], failovers: [400] })).toEqual([])
+  expect(violated({ leasedResponses: ['b', 'd', undefined], failovers: [400] })).toHaveLength(1)
+  expect(violated({ leasedResponses: ['b', undefined], failovers: [60_000] })).toHaveLength(1)
+})
+
 test('the log of the provider is read up to its last whole line', () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'txbox-charges-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
