@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { LeasedGauges } from '../../packages/core/src/gauges/leased-gauges.ts'
@@ -156,13 +157,17 @@ test('a part that cannot be read is absent, and is told once; the others go on',
     async () => (await rows()) === undefined,
     () => 'no claims',
   )
-  await one.tries(6)
+  for (let n = 0; n < 6; n++) {
+    leases.now += EVERY_MS
+    await sleep(2 * EVERY_MS)
+  }
   expect(await one.backlog()).toBe(7)
   expect(warnings).toHaveLength(1)
   expect(warnings[0]).toContain(
     'dead letters and the inbox cannot be read (permission denied for table inbox',
   )
   mistake.error = undefined
+  leases.now += 8 * EVERY_MS
   await until(
     async () => (await rows()) === 3,
     () => 'claims again',
@@ -193,9 +198,74 @@ test('a lease that cannot be acquired is told once, and tried again', async () =
     if (++tries < 4) throw new Error('permission denied for table leases')
     return acquire(...request)
   }
-  await one.has(7)
+  await until(
+    async () => {
+      leases.now += EVERY_MS
+      return (await one.backlog()) === 7
+    },
+    () => 'a backlog',
+  )
   expect(tries).toBe(4)
   expect(warnings).toEqual([expect.stringContaining("cannot get the lease 'metrics' (permission denied")])
+})
+
+test('a part that fails again and again is tried less and less often, and the others as before', async () => {
+  warningsOf('TXBOX_METRICS')
+  const refuse = async (): Promise<never> => {
+    throw new Error('no privilege')
+  }
+  const one = new ProcessUnderTest({ queues: refuse })
+  await one.has(7)
+  for (let n = 0; n < 40; n++) {
+    leases.now += EVERY_MS
+    await sleep(2 * EVERY_MS)
+  }
+  const times = (name: string): number => one.reads.filter((read) => read === name).length
+  expect(times('lag')).toBeGreaterThan(15)
+  // After 1, 2, 4, 8, 8, … pauses.
+  expect(times('queues')).toBeGreaterThanOrEqual(4)
+  expect(times('queues')).toBeLessThanOrEqual(9)
+})
+
+test('the lease has no connection while a part is read: a small pool may have no other one', async () => {
+  const open: string[] = []
+  const one: ProcessUnderTest = new ProcessUnderTest({
+    lag: async () => {
+      open.push(one.store.calls.at(-1)!)
+      return LAG
+    },
+  })
+  await one.has(7)
+  expect(new Set(open)).toEqual(new Set(['close']))
+})
+
+test('readings from before a time without the lease are not reported when the lease is there again', async () => {
+  const gate = { isClosed: false }
+  const one = new ProcessUnderTest({ oldestOutsideOutbox: () => (gate.isClosed ? NEVER : []) })
+  const rows = (): Promise<number | undefined> =>
+    one.telemetry.value('txbox.inbox.retention.rows', { table: 'inbox' })
+  await until(
+    async () => (await rows()) === 3,
+    () => 'claims',
+  )
+  gate.isClosed = true
+  leases.now += 2 * LEASE_MS
+  await one.has(7)
+  expect(await rows()).toBeUndefined()
+})
+
+test('the readings have no storage of the request that has asked first', async () => {
+  const storage = new AsyncLocalStorage<string>()
+  const seen = new Set<string | undefined>()
+  const one = new ProcessUnderTest({
+    lag: async () => {
+      seen.add(storage.getStore())
+      return LAG
+    },
+  })
+  await storage.run('a request', () => one.backlog())
+  await one.has(7)
+  expect(seen).toEqual(new Set([undefined]))
 })
 
 test('a telemetry that asks no more gives the lease to another process', async () => {

@@ -11,6 +11,9 @@ import type { CounterName, GaugeName, HistogramName, Observation } from '@txbox/
 import { BUCKETS, COUNTERS, GAUGES, HISTOGRAMS } from '@txbox/core/internal'
 import { ObservedGauge } from './observed-gauge.ts'
 
+/** How often gauges look for the SDK, which may start later than txbox. */
+const LOOK_MS = 1000
+
 /** The name of the scope of all spans and metrics. */
 export const INSTRUMENTATION = '@txbox/opentelemetry'
 
@@ -21,6 +24,7 @@ export const INSTRUMENTATION = '@txbox/opentelemetry'
 export class Instruments {
   readonly #given: Meter | undefined
   readonly #gauges = new Set<ObservedGauge>()
+  #looking: NodeJS.Timeout | undefined
   #provider: unknown
   #meter: Meter | undefined
   #counters = new Map<CounterName, Counter>()
@@ -62,8 +66,14 @@ export class Instruments {
     this.#current()
     this.#gauges.add(gauge)
     gauge.exportBy(this.#observable(metric))
+    // Nothing else may happen for a long time.
+    if (this.#given === undefined) this.#looking ??= setInterval(() => this.#current(), LOOK_MS).unref()
     return () => {
       this.#gauges.delete(gauge)
+      if (this.#gauges.size === 0) {
+        clearInterval(this.#looking)
+        this.#looking = undefined
+      }
       gauge.end()
     }
   }

@@ -57,9 +57,12 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
     this.#closing.abort()
     this.#queue.wakeUpCall.release()
     await this.#receiving
-    await Promise.all([...this.#unsettled].map((delivery) => delivery.giveBack()))
-    this.#expiries.stop()
-    await within(this.#endGauges(), GRACE_MS, () => undefined)
+    try {
+      await Promise.all([...this.#unsettled].map((delivery) => delivery.giveBack()))
+    } finally {
+      this.#expiries.stop()
+      await within(this.#endGauges(), GRACE_MS, () => undefined)
+    }
   }
 
   async #receive(limit: number, signal: AbortSignal): Promise<readonly Delivery<P>[]> {

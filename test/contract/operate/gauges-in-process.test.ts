@@ -23,6 +23,8 @@ const target = useTarget()
 const outbox = useOutboxTarget(target)
 const users = usePrivilegedUsers(target, outbox)
 const root = useRoot(target, mainKind(target), { max: 20 })
+/** The smallest pool that a relay may have. */
+const small = useRoot(target, mainKind(target), { max: 2 })
 const BACKLOG = 'txbox.outbox.backlog.messages'
 const AGE = 'txbox.oldest_due.age'
 const PARKED = 'txbox.outbox.parked.messages'
@@ -253,6 +255,19 @@ test('a consumer that may not read the outbox, or have the lease, handles its me
   expect(warnings).toEqual([
     expect.stringMatching(/(lease 'metrics'|of the outbox cannot be read) \(.*denied/i),
   ])
+})
+
+test('a relay with the smallest pool publishes while gauges are read', async () => {
+  const telemetry = new GaugesUnderTest()
+  const broker = new Broker()
+  const { relay } = await RelayUnderTest.started(small, broker.publisher(), { telemetry, logger: false })
+  await telemetry.value(BACKLOG)
+  await has(telemetry, 'txbox.outbox.dead_letters', {}, 0)
+  await publishAll(root, messagesOf('a', 2))
+  await broker.received(2)
+  await outbox.settled()
+  await relay.stop()
+  expect(await owners()).toEqual([])
 })
 
 test('readings that never answer neither disturb a relay nor its stop', async () => {

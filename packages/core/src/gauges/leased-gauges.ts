@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import { isConnected } from '../database/database.ts'
@@ -15,6 +16,10 @@ import { whileInUse } from '../telemetry/telemetry-in-use.ts'
 import type { Observation, Telemetry } from '../telemetry/telemetry.ts'
 
 const REASON_CHARACTERS = 500
+/** What fails again and again is tried every two minutes: each attempt may be an error in the log of the server. */
+const LONGEST_RETRY = 8
+/** The readings go on after the request that has asked first: its trace and its storages are not theirs. */
+const outside = AsyncLocalStorage.snapshot()
 
 interface Settings {
   /** The pause between two readings, and between two attempts to get the lease. */
@@ -59,6 +64,8 @@ export class LeasedGauges {
   readonly #observed = new Map<Telemetry, { users: number; readonly end: () => void }>()
   readonly #readings = new Map<GaugePart, Observations>()
   readonly #told = new Set<string>()
+  /** The lease and the parts that failed last time, and when each may be tried again. */
+  readonly #failures = new Map<GaugePart | 'lease', { readonly retryAt: number; readonly afterMs: number }>()
   #inspection: InspectionStore | undefined
   #askedAt = -Infinity
   #reading: Promise<void> | undefined
@@ -104,7 +111,8 @@ export class LeasedGauges {
     this.#askedAt = this.#settings.clock.monotonicMs()
     if (this.#reading === undefined && this.#observed.size > 0) {
       this.#ending = new AbortController()
-      this.#reading = this.#keepReading(this.#ending.signal).finally(() => (this.#reading = undefined))
+      const { signal } = this.#ending
+      this.#reading = outside(() => this.#keepReading(signal)).finally(() => (this.#reading = undefined))
     }
     if (!this.#lease.isTrusted) return []
     return [...this.#readings.values()].flatMap((observations) => observations.get(metric) ?? [])
@@ -115,7 +123,6 @@ export class LeasedGauges {
     while (!signal.aborted && clock.monotonicMs() - this.#askedAt < forgottenMs) {
       const isOfUse = await this.#readAll(signal)
       if (!isOfUse) await this.#release()
-      await this.#lease.rest()
       // The others try within one pause.
       await pause(isOfUse ? everyMs : 2 * everyMs, signal, { ref: false })
     }
@@ -126,44 +133,71 @@ export class LeasedGauges {
   /**
    * Reads all parts, if this process holds the lease.
    *
-   * @returns `false` if not even the first part can be read, which says how long messages have been due: such as with the privileges
-   *   of a service. Then the lease is for another process.
+   * @returns `false` if this process cannot get the lease, or cannot even read the first part, which says how long messages have been
+   *   due: such as with the privileges of a service. Then the lease is for another process.
    */
   async #readAll(signal: AbortSignal): Promise<boolean> {
     const failed = new Map<GaugePart, unknown>()
     for (const part of GAUGE_PARTS) {
-      if (!(await this.#holdsLease(signal))) return true
+      const isFirst = part === GAUGE_PARTS[0]
+      if (!this.#mayTry(part)) {
+        if (isFirst) return false
+        continue
+      }
+      const held = await this.#holdLease(signal)
+      if (held !== true) return held === false
       try {
         this.#inspection ??= this.#ports.inspection()
         this.#readings.set(part, await unlessAborted(part.read(this.#inspection), signal))
+        this.#failures.delete(part)
       } catch (error) {
         if (signal.aborted) return true
         // Its last figures would hide the trouble.
         this.#readings.delete(part)
+        this.#failed(part)
         failed.set(part, error)
-        if (part === GAUGE_PARTS[0]) break
+        if (isFirst) break
       }
     }
     this.#tellFailed(failed)
     return !failed.has(GAUGE_PARTS[0]!)
   }
 
-  async #holdsLease(signal: AbortSignal): Promise<boolean> {
+  /** @returns whether this process holds the lease; `undefined` if that cannot be found out. */
+  async #holdLease(signal: AbortSignal): Promise<boolean | undefined> {
+    if (signal.aborted) return false
+    if (!this.#mayTry('lease')) return undefined
+    const wasTrusted = this.#lease.isTrusted
     try {
       // What is sent to the database ends before the lease is released.
-      const holds = !signal.aborted && (await this.#lease.hold())
-      if (!holds) this.#readings.clear()
-      return holds
+      const holds = await this.#lease.hold()
+      // The readings take a connection of their own: a small pool may have no other one.
+      await this.#lease.rest()
+      this.#failures.delete('lease')
+      // After a time without the lease, the last readings are old.
+      if (!holds || !wasTrusted) this.#readings.clear()
+      return holds && !signal.aborted
     } catch (error) {
-      if (!signal.aborted) {
-        this.#tell(
-          ['lease'],
-          "This process does not read the metrics of the tables: it cannot get the lease 'metrics'",
-          error,
-        )
-      }
-      return false
+      if (signal.aborted) return false
+      this.#failed('lease')
+      this.#tell(
+        ['lease'],
+        "This process does not read the metrics of the tables: it cannot get the lease 'metrics'",
+        error,
+      )
+      return undefined
     }
+  }
+
+  #mayTry(what: GaugePart | 'lease'): boolean {
+    return this.#settings.clock.monotonicMs() >= (this.#failures.get(what)?.retryAt ?? -Infinity)
+  }
+
+  /** Each failure in a row doubles the time until the next attempt. */
+  #failed(what: GaugePart | 'lease'): void {
+    const { everyMs, clock } = this.#settings
+    const afterMs = Math.min((this.#failures.get(what)?.afterMs ?? everyMs / 2) * 2, LONGEST_RETRY * everyMs)
+    this.#failures.set(what, { retryAt: clock.monotonicMs() + afterMs, afterMs })
   }
 
   async #release(): Promise<void> {

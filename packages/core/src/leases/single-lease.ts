@@ -39,8 +39,8 @@ export class SingleLease {
     if (this.isTrusted && now - this.#renewedAt < ttlMs / 3) return true
     const store = (this.#store ??= this.#openStore())
     const trust = trustFrom(clock, ttlMs)
-    const renewed = this.#lease === undefined ? [] : await store.renew([this.#lease], ttlMs)
-    this.#lease = (renewed.length > 0 ? renewed : await store.acquire([name], { owner, ttlMs, limit: 1 }))[0]
+    if (this.#lease !== undefined) [this.#lease] = await store.renew([this.#lease], ttlMs)
+    if (this.#lease === undefined) [this.#lease] = await store.acquire([name], { owner, ttlMs, limit: 1 })
     this.#trust = trust
     this.#renewedAt = now
     return this.isTrusted

@@ -6,6 +6,7 @@ import {
   observeTables,
   unlessAborted,
   untilTime,
+  within,
 } from '@txbox/core/internal'
 import { hours, type Inbox } from '@txbox/inbox'
 import { createDeadLetters } from '@txbox/relay'
@@ -24,6 +25,8 @@ const SIGNALS = ['SIGTERM', 'SIGINT'] as const
 
 /** The share of the time of a stop in which the box ends without its parts, and its maximum. */
 const END_TIME = { share: 0.1, maxMs: 250 }
+/** How long the end waits until the lease of the metrics is released. */
+const GAUGES_MS = 50
 
 interface Tools extends TransactionTools {
   readonly parts: BoxParts
@@ -148,7 +151,8 @@ export class Box extends LifeCycle {
 
   async #end(ends: readonly Promise<void>[]): Promise<void> {
     for (const name of SIGNALS) process.removeListener(name, this.#onSignal)
-    await Promise.allSettled([...ends, this.#started, this.#endGauges?.()])
+    await Promise.allSettled([...ends, this.#started])
+    if (this.#endGauges !== undefined) await within(this.#endGauges(), GAUGES_MS, () => undefined)
     const { relay } = this.#tools.parts
     // Without a relay, nobody else closes the publisher.
     if (relay === undefined) await this.#settings.publisher?.close?.()
