@@ -66,7 +66,11 @@ test('a relay counts its results, its calls and their durations', async () => {
   expect(await valueOf('txbox.relay.messages', { outcome: 'rejected' })).toBe(1)
   expect(await valueOf('txbox.relay.messages', { outcome: 'uncounted' })).toBe(1)
   expect(await valueOf('txbox.relay.latency')).toBe(2)
-  expect(await valueOf('messaging.client.sent.messages', { 'messaging.operation.name': 'send' })).toBe(2)
+  const sent = { 'messaging.operation.name': 'send' }
+  expect(await valueOf('messaging.client.sent.messages', sent)).toBe(5)
+  expect(await valueOf('messaging.client.sent.messages', { ...sent, 'error.type': 'TXBOX_PERMANENT' })).toBe(
+    1,
+  )
   expect(await valueOf('messaging.client.operation.duration', { 'error.type': 'TXBOX_PERMANENT' })).toBe(1)
   const duration = await metric('messaging.client.operation.duration')
   expect(duration!.descriptor.unit).toBe('s')

@@ -98,6 +98,7 @@ export function oneTraceThrough(broker: TracedBroker): void {
     expect(process!.parentSpanContext).toMatchObject({ spanId: idOf(create!), isRemote: true })
     expect(insert!.parentSpanContext?.spanId).toBe(idOf(process!))
     expect(send!.parentSpanContext).toBeUndefined()
+    expect(send!.attributes['kafka.message.key']).toBe(broker.system === 'kafka' ? 'a' : undefined)
     expect(linksOf(send!)).toEqual([idOf(create!)])
     for (const span of [send!, process!]) {
       expect(span.attributes['messaging.system.name']).toBe(broker.system)

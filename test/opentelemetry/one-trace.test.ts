@@ -92,6 +92,7 @@ test('the producer, the relay, RabbitMQ, the consumer and its SQL are one trace'
     'messaging.batch.message_count': 1,
     'messaging.message.id': 'order-1',
     'messaging.message.conversation_id': 'c-1',
+    'rabbitmq.destination.routing_key': queue,
     'server.address': broker.address.host,
     'server.port': broker.address.port,
   })

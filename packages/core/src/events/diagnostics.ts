@@ -22,6 +22,7 @@ export interface Diagnostics {
   parked: DiagnosedMessage & { readonly attempt: number; readonly dueAt: Date; readonly reason: string }
   'dead-lettered': DiagnosedMessage & {
     readonly consumer?: string
+    readonly source?: string
     readonly attempts?: number
     readonly deliveries?: number
     readonly reason: string

@@ -13,6 +13,8 @@ export const ATTRIBUTES = {
   conversationId: 'messaging.message.conversation_id',
   consumerGroup: 'messaging.consumer.group.name',
   batchMessages: 'messaging.batch.message_count',
+  kafkaMessageKey: 'kafka.message.key',
+  rabbitmqRoutingKey: 'rabbitmq.destination.routing_key',
   serverAddress: 'server.address',
   serverPort: 'server.port',
   errorType: 'error.type',

@@ -17,23 +17,32 @@ export function inSendingSpan(
 ): Promise<readonly PublishResult[]> {
   const beganAt = performance.now()
   return telemetry.span(describe(publisher, messages), async (handle) => {
-    let accepted = 0
+    const counts = new Map<string | undefined, number>()
     let error: unknown
     try {
       const results = await publish()
       for (const result of answersOf(results)) {
-        if (result?.status === 'accepted') accepted++
-        else if (result?.status === 'rejected') error ??= result.error ?? 'rejected'
+        if (result?.status === 'accepted') add(counts, undefined)
+        else if (result?.status === 'rejected') {
+          const reason = result.error ?? 'rejected'
+          error ??= reason
+          add(counts, errorTypeOf(reason))
+        }
       }
       if (error !== undefined) handle.failed(error)
       return results
     } catch (thrown) {
       error = thrown ?? 'thrown'
+      add(counts, errorTypeOf(error), messages.length)
       throw thrown
     } finally {
-      recordCall(telemetry, publisher, { beganAt, accepted, error })
+      recordCall(telemetry, publisher, { beganAt, counts, error })
     }
   })
+}
+
+function add(counts: Map<string | undefined, number>, errorType: string | undefined, count = 1): void {
+  counts.set(errorType, (counts.get(errorType) ?? 0) + count)
 }
 
 /** A third party's publisher may answer anything, which is found out later. */
@@ -60,25 +69,35 @@ function describe(publisher: Publisher, messages: readonly OutboxMessage[]): Spa
       ...(topic === undefined ? {} : { [ATTRIBUTES.destination]: topic }),
       ...(only === undefined ? {} : { [ATTRIBUTES.messageId]: only.id }),
       ...(only?.correlationId === undefined ? {} : { [ATTRIBUTES.conversationId]: only.correlationId }),
+      ...(system === 'rabbitmq' && topic !== undefined ? { [ATTRIBUTES.rabbitmqRoutingKey]: topic } : {}),
+      ...(system === 'kafka' && only?.key !== undefined ? { [ATTRIBUTES.kafkaMessageKey]: only.key } : {}),
       ...(server === undefined ? {} : { [ATTRIBUTES.serverAddress]: server.address }),
       ...(server?.port === undefined ? {} : { [ATTRIBUTES.serverPort]: server.port }),
     },
   }
 }
 
-/** Records one call of the publisher. */
+/** Records one call of the publisher, with the numbers of its messages by the type of their error, `undefined` if accepted. */
 function recordCall(
   telemetry: Telemetry,
   publisher: Publisher,
-  call: { readonly beganAt: number; readonly accepted: number; readonly error: unknown },
+  call: {
+    readonly beganAt: number
+    readonly counts: ReadonlyMap<string | undefined, number>
+    readonly error: unknown
+  },
 ): void {
   const { system } = publisher
   const attributes: Attributes = {
     ...(system === undefined ? {} : { [ATTRIBUTES.system]: system }),
     [ATTRIBUTES.operationName]: 'send',
   }
-  const failed =
-    call.error === undefined ? attributes : { ...attributes, [ATTRIBUTES.errorType]: errorTypeOf(call.error) }
-  telemetry.record('messaging.client.operation.duration', (performance.now() - call.beganAt) / 1000, failed)
-  if (call.accepted > 0) telemetry.count('messaging.client.sent.messages', call.accepted, attributes)
+  const withError = (errorType: string | undefined): Attributes =>
+    errorType === undefined ? attributes : { ...attributes, [ATTRIBUTES.errorType]: errorType }
+  const errorType = call.error === undefined ? undefined : errorTypeOf(call.error)
+  const seconds = (performance.now() - call.beganAt) / 1000
+  telemetry.record('messaging.client.operation.duration', seconds, withError(errorType))
+  for (const [type, count] of call.counts) {
+    telemetry.count('messaging.client.sent.messages', count, withError(type))
+  }
 }
