@@ -39,17 +39,22 @@ export class StreamLog {
 
   /** The entries that were added since the last call. Those before are deleted. */
   async take(): Promise<readonly StoredEntry[]> {
-    const answer = await this.#redis.askBytes('XRANGE', this.#stream, this.#after, '+')
-    const entries = (answer as [Buffer, Buffer[]][]).map(([id, list]) => ({
-      entryId: String(id),
-      fields: new Map(list.flatMap((name, n) => (n % 2 === 0 ? [[String(name), list[n + 1]!]] : []))),
-    }))
+    const entries = await this.read()
     const last = entries.at(-1)
     if (last === undefined) return entries
     this.#after = `(${last.entryId}`
     // The last entry stays: a command that deletes it could delete one that was added meanwhile.
     await this.#redis.ask('XTRIM', this.#stream, 'MINID', last.entryId)
     return entries
+  }
+
+  /** The entries that were added since the last `take`, which stay: a replica deletes nothing. */
+  async read(): Promise<readonly StoredEntry[]> {
+    const answer = await this.#redis.askBytes('XRANGE', this.#stream, this.#after, '+')
+    return (answer as [Buffer, Buffer[]][]).map(([id, list]) => ({
+      entryId: String(id),
+      fields: new Map(list.flatMap((name, n) => (n % 2 === 0 ? [[String(name), list[n + 1]!]] : []))),
+    }))
   }
 
   async ids(): Promise<string[]> {

@@ -123,7 +123,12 @@ test('L5 if the database is away, or a shard hangs, each shard learns of it, and
   void settle(1)
   void settle(2)
   expect(alone.map(({ shard }) => shard)).toEqual([1, 2])
+  // A shard that fails again waits up to 5 s itself, and must not be shared after that.
   vi.advanceTimersByTime(5001)
+  void settle(1)
+  await turn()
+  expect(alone.map(({ shard }) => shard)).toEqual([1, 2, 1])
+  vi.advanceTimersByTime(10_000)
   void settle(1)
   void settle(2)
   await turn()

@@ -12,8 +12,11 @@ import type {
 const MAX_ROWS = 1000
 /** The maximum number of transactions at the same time: while the database settles, this process prepares the next one. */
 const MAX_IN_FLIGHT = 2
-/** How long a shard that may be the reason for a failure settles by itself, so that the others do not fail with it again and again. */
-const APART_MS = 5000
+/**
+ * How long a shard that may be the reason for a failure settles by itself, so that the others do not fail with it again and again:
+ * longer than the longest pause of `GatheredSettlements` before it tries again.
+ */
+const APART_MS = 15_000
 
 interface Waiting extends LocalAcceptance {
   readonly resolve: (left: readonly LocalRow[]) => void
@@ -86,7 +89,10 @@ export class SharedSettlements {
       // Probably no shard can be settled now, and each waits before it tries again.
       if (isTxboxError(error) && error.code === 'TXBOX_DATABASE_UNAVAILABLE') {
         for (const one of together) this.#failed(one, error)
-      } else await Promise.all(together.map((one) => this.#alone(one)))
+      } else {
+        // Not awaited: one of them may hang, and others wait for this turn.
+        for (const one of together) void this.#alone(one)
+      }
     }
   }
 
