@@ -53,9 +53,9 @@ export function observeTables(ports: DatabasePorts | undefined, find: FindTeleme
 
 /**
  * The gauges of the tables of one database, for the telemetries of this process. Of all processes, the holder of a lease reads them,
- * and tells its last reading as long as it is sure of the lease: no figure is exported twice. No telemetry waits for a reading.
+ * and reports its last reading as long as it is sure of the lease: no figure is exported twice. No telemetry waits for a reading.
  *
- * Nothing is read before a telemetry asks for a gauge: with an SDK for traces alone, nobody does.
+ * Nothing is read before a telemetry asks for a gauge: an SDK for traces alone asks for none.
  */
 export class LeasedGauges {
   readonly #ports: ConnectedPorts
@@ -63,7 +63,7 @@ export class LeasedGauges {
   readonly #lease: SingleLease
   readonly #observed = new Map<Telemetry, { users: number; readonly end: () => void }>()
   readonly #readings = new Map<GaugePart, Observations>()
-  readonly #told = new Set<string>()
+  readonly #reported = new Set<string>()
   /** The lease and the parts that failed last time, and when each may be tried again. */
   readonly #failures = new Map<GaugePart | 'lease', { readonly retryAt: number; readonly afterMs: number }>()
   #inspection: InspectionStore | undefined
@@ -159,7 +159,7 @@ export class LeasedGauges {
         if (isFirst) break
       }
     }
-    this.#tellFailed(failed)
+    this.#reportFailed(failed)
     return !failed.has(GAUGE_PARTS[0]!)
   }
 
@@ -180,7 +180,7 @@ export class LeasedGauges {
     } catch (error) {
       if (signal.aborted) return false
       this.#failed('lease')
-      this.#tell(
+      this.#report(
         ['lease'],
         "This process does not read the metrics of the tables: it cannot get the lease 'metrics'",
         error,
@@ -208,11 +208,11 @@ export class LeasedGauges {
     }
   }
 
-  #tellFailed(failed: ReadonlyMap<GaugePart, unknown>): void {
-    const parts = [...failed.keys()].filter(({ name }) => !this.#told.has(name))
+  #reportFailed(failed: ReadonlyMap<GaugePart, unknown>): void {
+    const parts = [...failed.keys()].filter(({ name }) => !this.#reported.has(name))
     if (parts.length === 0) return
     const subjects = parts.map(({ subject }) => subject).join(', of ')
-    this.#tell(
+    this.#report(
       parts.map(({ name }) => name),
       `The metrics of ${subjects} cannot be read`,
       failed.get(parts[0]!),
@@ -220,11 +220,11 @@ export class LeasedGauges {
   }
 
   /** An absent metric has an alert of its own, and the part that reads may have no listener: one warning is enough. */
-  #tell(kinds: readonly string[], what: string, error: unknown): void {
-    if (kinds.every((kind) => this.#told.has(kind))) return
-    for (const kind of kinds) this.#told.add(kind)
+  #report(kinds: readonly string[], what: string, error: unknown): void {
+    if (kinds.every((kind) => this.#reported.has(kind))) return
+    for (const kind of kinds) this.#reported.add(kind)
     process.emitWarning(
-      `${what} (${reasonOf(error, REASON_CHARACTERS)}). txbox goes on without these metrics, tries again, and tells this once. If a ` +
+      `${what} (${reasonOf(error, REASON_CHARACTERS)}). txbox goes on without these metrics, tries again, and reports this once. If a ` +
         'privilege is missing, grant the roles txbox_relay and txbox_viewer to the user of this process.',
       { type: 'TxboxWarning', code: 'TXBOX_METRICS' },
     )
