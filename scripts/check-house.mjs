@@ -18,7 +18,7 @@ const CORE = ['@txbox/core', '@txbox/core/ports', '@txbox/core/internal']
 const SQL = ['@txbox/sql/stores', '@txbox/sql/transactions']
 
 const MAY_IMPORT = {
-  core: ['node:crypto', 'node:diagnostics_channel', 'node:os', 'node:zlib'],
+  core: ['node:async_hooks', 'node:crypto', 'node:diagnostics_channel', 'node:os', 'node:zlib'],
   inbox: ['node:', ...CORE],
   outbox: ['node:', ...CORE],
   relay: ['node:', ...CORE],
