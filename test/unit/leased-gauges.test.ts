@@ -136,7 +136,7 @@ test('a holder renews its lease, and reads at most once in each interval', async
   expect(one.store.calls.filter((call) => call.startsWith('renew')).length).toBeGreaterThan(0)
 })
 
-test('a part that cannot be read is absent, and is told once; the others go on', async () => {
+test('a part that cannot be read is absent, and is reported once; the others go on', async () => {
   const warnings = warningsOf('TXBOX_METRICS')
   const refused = new Error('permission denied for table inbox')
   const mistake = { error: undefined as Error | undefined }
@@ -189,7 +189,7 @@ test('a process that cannot read the outbox leaves the lease to one that can', a
   expect(warnings[0]).toContain('The metrics of the outbox cannot be read (no privilege)')
 })
 
-test('a lease that cannot be acquired is told once, and tried again', async () => {
+test('a lease that cannot be acquired is reported once, and tried again', async () => {
   const warnings = warningsOf('TXBOX_METRICS')
   const one = new ProcessUnderTest()
   const acquire = one.store.acquire.bind(one.store)

@@ -72,7 +72,7 @@ function processOf({ database }: Pick<Root, 'database'>, leaseMs: number) {
   return { telemetry, stop }
 }
 
-test('a relay tells its shards, its publisher and the tables to a telemetry that is registered later, until it stops', async () => {
+test('a relay reports its shards, its publisher and the tables to a telemetry that is registered later, until it stops', async () => {
   const broker = new Broker()
   let isAway = false
   const publisher = broker.publisher({
@@ -201,7 +201,7 @@ test('a consumer with an inbox tells the tables of its database', async () => {
   expect(telemetry.size).toBe(0)
 })
 
-test('a relay with its own privileges alone tells the outbox; what it may not read is told once, and it publishes', async () => {
+test('a relay with its own privileges alone reports the outbox; what it may not read is reported once, and it publishes', async () => {
   const warnings = warningsOf('TXBOX_METRICS')
   const telemetry = new GaugesUnderTest()
   const broker = new Broker()
@@ -223,7 +223,7 @@ test('a relay with its own privileges alone tells the outbox; what it may not re
   await relay.stop()
 })
 
-test('a consumer that may not read the outbox, or have the lease, handles its messages, and is told of once', async () => {
+test('a consumer that may not read the outbox, or have the lease, handles its messages, and is reported once', async () => {
   const warnings = warningsOf('TXBOX_METRICS')
   const telemetry = new GaugesUnderTest()
   const source = new MemorySource()
