@@ -17,16 +17,16 @@ const COUNT_LIMIT = 100_000
 /** The observations of some gauges. */
 export type Observations = ReadonlyMap<GaugeName, readonly Observation[]>
 
-/** What is read together. Each part needs privileges of its own: a relay may read `outbox`, a viewer all of them. */
+/** Gauges that are read together. Each part needs privileges of its own: a relay may read `outbox`, a viewer all parts. */
 export interface GaugePart {
   readonly name: 'outbox' | 'oldest' | 'consumers' | 'queues' | 'figures'
-  /** What the metrics of the part are about, for a sentence: "The metrics of … cannot be read". */
+  /** The subject of the metrics of this part, which completes the sentence "The metrics of … cannot be read". */
   readonly subject: string
   readonly metrics: readonly GaugeName[]
   read(inspection: InspectionStore): Promise<Observations>
 }
 
-/** Returns the observations of one gauge from what was read. */
+/** Returns the observations of one gauge from the result of a reading. */
 type Observe<T> = (read: T) => readonly Observation[]
 
 type Observers<T> = Readonly<Partial<Record<GaugeName, Observe<T>>>>
@@ -92,7 +92,7 @@ const FIGURES: Observers<StatusFigures> = {
   'txbox.inbox.retention.rows': ({ claims }) => [one(claims, { table: 'inbox' })],
 }
 
-/** Those come first that say how long messages have been due. */
+/** All parts. The parts that report how long messages have been due come first. */
 export const GAUGE_PARTS: readonly GaugePart[] = [
   part({ name: 'outbox', subject: 'the outbox' }, (inspection) => inspection.lag(), OUTBOX),
   part(
@@ -120,7 +120,7 @@ export const GAUGE_PARTS: readonly GaugePart[] = [
   ),
 ]
 
-/** The gauges that these parts read, each once. */
+/** The names of all gauges of these parts, each once. */
 export const GAUGES_OF_TABLES: readonly GaugeName[] = [
   ...new Set(GAUGE_PARTS.flatMap(({ metrics }) => metrics)),
 ]

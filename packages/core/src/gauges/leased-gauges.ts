@@ -16,9 +16,12 @@ import { whileInUse } from '../telemetry/telemetry-in-use.ts'
 import type { Observation, Telemetry } from '../telemetry/telemetry.ts'
 
 const REASON_CHARACTERS = 500
-/** What fails again and again is tried every two minutes: each attempt may be an error in the log of the server. */
+/**
+ * A reading that fails again and again is tried after 8 times the usual pause, which is two minutes, because each attempt may write an
+ * error to the log of the server.
+ */
 const LONGEST_RETRY = 8
-/** The readings go on after the request that has asked first: its trace and its storages are not theirs. */
+/** Runs the readings outside the request that asks first: the readings go on after the request, and do not belong to its trace. */
 const outside = AsyncLocalStorage.snapshot()
 
 interface Settings {
@@ -32,7 +35,7 @@ interface Settings {
 
 const SETTINGS: Settings = { everyMs: 15_000, leaseMs: 40_000, forgottenMs: 600_000, clock: systemClock }
 
-/** One for each pool: the parts on it share it. */
+/** The gauges of each pool, which all parts of txbox on the pool share. */
 const ofPorts = new WeakMap<ConnectedPorts, LeasedGauges>()
 
 /**
@@ -152,7 +155,7 @@ export class LeasedGauges {
         this.#failures.delete(part)
       } catch (error) {
         if (signal.aborted) return true
-        // Its last figures would hide the trouble.
+        // The last figures of this part would hide that it cannot be read.
         this.#readings.delete(part)
         this.#failed(part)
         failed.set(part, error)
@@ -169,9 +172,9 @@ export class LeasedGauges {
     if (!this.#mayTry('lease')) return undefined
     const wasTrusted = this.#lease.isTrusted
     try {
-      // What is sent to the database ends before the lease is released.
+      // Not aborted by the signal: the statement must have ended before the lease is released.
       const holds = await this.#lease.hold()
-      // The readings take a connection of their own: a small pool may have no other one.
+      // Each reading takes a connection of the pool, which may be too small for a second connection.
       await this.#lease.rest()
       this.#failures.delete('lease')
       // After a time without the lease, the last readings are old.

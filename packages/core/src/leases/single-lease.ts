@@ -8,7 +8,7 @@ interface Settings {
   readonly clock: Clock
 }
 
-/** Work that one process at a time does, and that may rest for a while: one lease, without a connection while it rests. */
+/** A lease for work that one process at a time does, with pauses. Between `rest` and the next `hold`, the lease uses no connection. */
 export class SingleLease {
   readonly #openStore: () => LeaseStore
   readonly #settings: Settings
@@ -31,7 +31,7 @@ export class SingleLease {
    * Acquires the lease, or renews it once a third of its time is over.
    *
    * @returns whether this process holds the lease.
-   * @throws what the database answers. A lease that could not be renewed is trusted until its end.
+   * @throws the error of the database. A lease that could not be renewed is trusted until its end.
    */
   async hold(): Promise<boolean> {
     const { name, owner, leaseMs: ttlMs, clock } = this.#settings
@@ -46,12 +46,12 @@ export class SingleLease {
     return this.isTrusted
   }
 
-  /** Gives the connection back; the next use takes one again. */
+  /** Gives the connection back. The next use takes a connection again. */
   async rest(): Promise<void> {
     await this.#store?.close()
   }
 
-  /** @throws what the database answers. Then the lease ends by itself. */
+  /** @throws the error of the database. The lease then ends by itself. */
   async release(): Promise<void> {
     const lease = this.#lease
     this.#lease = undefined

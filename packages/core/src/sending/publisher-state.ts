@@ -4,7 +4,7 @@ import type { Publisher } from '../ports/publisher.ts'
 const CHECK_EVERY_MS = 10_000
 const CHECK_TIMEOUT_MS = 10_000
 
-/** Whether a publisher accepts messages: what its relay has seen, and while it publishes nothing, what a check says. */
+/** Whether a publisher accepts messages: by the last call of its relay, or by a check while the relay publishes nothing. */
 export class PublisherState {
   readonly #publisher: Publisher
   readonly #failed: ((error: unknown) => void) | undefined
@@ -30,8 +30,8 @@ export class PublisherState {
   }
 
   /**
-   * Waits for nothing, and begins a check if the last news is old: `undefined` before the first check has ended. A publisher that cannot
-   * be checked counts as up before its first message.
+   * Returns the last known state without waiting, and begins a check if that state is old. Returns `undefined` before the first check
+   * has ended. A publisher without `check` counts as up before its first message.
    */
   isUp(): boolean | undefined {
     const now = performance.now()
@@ -40,12 +40,12 @@ export class PublisherState {
     return this.#known?.up ?? (this.#publisher.check === undefined ? true : undefined)
   }
 
-  /** From now on nothing is checked. */
+  /** Must be called when the relay has stopped: the publisher is not checked any more. */
   end(): void {
     this.#hasEnded = true
   }
 
-  /** What the relay itself reports in the meantime takes precedence. */
+  /** Begins a check. A state that the relay reports during the check takes precedence over its result. */
   #check(): void {
     const publisher = this.#publisher
     if (publisher.check === undefined || this.#checking !== undefined || this.#hasEnded) return

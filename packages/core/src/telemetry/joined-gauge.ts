@@ -27,7 +27,7 @@ export class JoinedGauge {
     return () => void this.#readers.delete(own)
   }
 
-  /** A reader that fails, which reports that itself, leaves the others their values. */
+  /** Returns the values of all readers. A reader that fails reports that itself, and the values of the other readers remain. */
   async read(): Promise<readonly Observation[]> {
     const read = await Promise.allSettled([...this.#readers].map((reader) => reader()))
     const joined = new Map<string, Observation>()

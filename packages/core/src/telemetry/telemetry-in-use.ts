@@ -1,7 +1,7 @@
 import type { FindTelemetry } from './telemetry-option.ts'
 import type { Telemetry } from './telemetry.ts'
 
-/** How soon a telemetry is noticed that was registered later. */
+/** A telemetry that is registered later is noticed within this time. */
 const LOOK_EVERY_MS = 1000
 
 const looks = new Set<() => void>()
