@@ -1,6 +1,6 @@
 import type { HandClient, HandRow } from '../postgres/relay-by-hand.ts'
 
-/** What a source reads of a delivery, as a loop by hand makes it. */
+/** A received message, as a loop by hand makes it: the same fields that a source of txbox reads. */
 export interface ReadMessage {
   readonly id: string
   readonly key: string | undefined

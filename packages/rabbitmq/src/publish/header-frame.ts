@@ -7,8 +7,9 @@ const CONTENT_HEADER_BYTES = 14
 /** Delivery mode, timestamp, and the length of the headers. */
 const FIXED_PROPERTY_BYTES = 13
 
-/** What the client writes as headers at most, with their lengths and types, and the longest name that AMQP allows. */
+/** The client writes at most this many bytes of headers, with the bytes of their lengths and types. */
 const HEADERS_BYTES = 65_536
+/** AMQP allows names of headers of at most this many bytes. */
 const NAME_BYTES = 255
 
 /** The size of the frame with the properties of a message: AMQP cannot split it over several frames. */
@@ -21,7 +22,7 @@ export function headerFrameBytes({ properties }: OutgoingMessage): number {
   return bytes + bytesOf(headers)
 }
 
-/** Why headers that the client could not write are too large for AMQP; `undefined` if they are not. */
+/** Returns why headers are too large for AMQP; `undefined` if the headers are small enough. */
 export function headersFlaw({ properties: { headers } }: OutgoingMessage): string | undefined {
   for (const name in headers) {
     const bytes = Buffer.byteLength(name)

@@ -50,7 +50,7 @@ class SqsPublisher implements Publisher {
   readonly system = 'aws.sqs'
   readonly server: Publisher['server']
   readonly #settings: CallSettings
-  /** Those with a client of the user's. */
+  /** The services whose client the user has passed. `check` logs in to these. */
   readonly #checked: readonly AwsService[]
   #isClosed = false
 
