@@ -5,7 +5,7 @@ import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { createConnection } from 'mysql2/promise'
 import { Client } from 'pg'
-import { blocksOf, installsOf, run, say, undo } from './page-programs.mjs'
+import { NEST, TYPE_CHECK, blocksOf, installsOf, run, say, undo } from './page-programs.mjs'
 import { startWebSocketBridge, throughBridge } from './websocket-bridge.mjs'
 import { createDatabase as createMysqlDatabase } from '../test/support/engines/servers/mysql-databases.ts'
 import { mariadbServer, mysqlServer } from '../test/support/engines/servers/mysql-server.ts'
@@ -23,26 +23,6 @@ const LANES = 2
 const LONGEST_INSTALL_MS = 300_000
 /** The version of check-installs.mjs, which npx installs. */
 const BUN = ['npx', '--yes', 'bun@1.4.5']
-
-/** The declarations of some libraries contain type errors. */
-const COMPILER = [
-  '--strict',
-  '--skipLibCheck',
-  '--target',
-  'es2023',
-  '--module',
-  'nodenext',
-  '--types',
-  'node',
-]
-const NODE_RUNS_IT = [
-  '--noEmit',
-  '--allowImportingTsExtensions',
-  '--erasableSyntaxOnly',
-  '--verbatimModuleSyntax',
-]
-/** The compiler options of a NestJS project. */
-const NEST = ['--experimentalDecorators', '--emitDecoratorMetadata', '--outDir', 'dist']
 
 /** Prisma's schema engine, which would be downloaded, is not used: any existing program serves. */
 const PRISMA = { PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: '1' }
@@ -122,8 +102,8 @@ export async function runLibraryPages(project, env) {
     ({ name, program }) => `${name}/${program}`,
   )
   await inLanes([
-    () => run('npx', ['tsc', ...COMPILER, ...NODE_RUNS_IT, ...plain], project, env),
-    () => run('npx', ['tsc', ...COMPILER, ...NEST, 'with-nestjs.ts'], path.join(project, 'nestjs'), env),
+    () => run('npx', ['tsc', ...TYPE_CHECK, ...plain], project, env),
+    () => run('npx', ['tsc', ...NEST, 'with-nestjs.ts'], path.join(project, 'nestjs'), env),
   ])
   say(`${pages.length + versioned.length} programs of the libraries compile`)
   await inLanes([

@@ -10,24 +10,29 @@ const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const LONGEST_COMMAND_MS = 60_000
 const began = Date.now()
 
-/**
- * The compiler options for programs that Node.js runs as they are. The declarations of Drizzle and PGlite contain type
- * errors; check-installs.mjs does without skipLibCheck.
- */
-export const TYPE_CHECK = [
-  ...[
-    '--noEmit',
-    '--strict',
-    '--skipLibCheck',
-    '--target',
-    'es2023',
-    '--module',
-    'nodenext',
-    '--types',
-    'node',
-  ],
-  ...['--allowImportingTsExtensions', '--erasableSyntaxOnly', '--verbatimModuleSyntax'],
+/** The compiler options of all programs. The declarations of some libraries contain type errors; check-installs.mjs does without skipLibCheck. */
+export const COMPILER = [
+  '--strict',
+  '--skipLibCheck',
+  '--target',
+  'es2023',
+  '--module',
+  'nodenext',
+  '--types',
+  'node',
 ]
+
+/** The compiler options for programs that Node.js runs as they are. */
+export const TYPE_CHECK = [
+  ...COMPILER,
+  '--noEmit',
+  '--allowImportingTsExtensions',
+  '--erasableSyntaxOnly',
+  '--verbatimModuleSyntax',
+]
+
+/** The compiler options for programs with NestJS. */
+export const NEST = [...COMPILER, '--experimentalDecorators', '--emitDecoratorMetadata', '--outDir', 'dist']
 
 /** Functions that clean up when the check ends, called in reverse order. */
 export const undo = []

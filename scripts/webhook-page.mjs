@@ -8,23 +8,13 @@ import { createServer } from 'node:net'
 import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Client } from 'pg'
-import { blocksOf, end, run, say, start } from './page-programs.mjs'
+import { NEST, blocksOf, end, run, say, start } from './page-programs.mjs'
 import { createDatabase } from '../test/support/engines/servers/postgres-databases.ts'
 
 export const WEBHOOKS_PAGE = 'docs/webhooks.md'
 const SECRETS = { STRIPE_WEBHOOK_SECRET: 'whsec_of_the_page', GITHUB_WEBHOOK_SECRET: 'secret of the page' }
-/** The compiler options of a NestJS project. */
-const NEST = [
-  ...['--strict', '--skipLibCheck', '--target', 'es2023', '--module', 'nodenext', '--types', 'node'],
-  ...[
-    '--ignoreConfig',
-    '--rewriteRelativeImportExtensions',
-    '--experimentalDecorators',
-    '--emitDecoratorMetadata',
-    '--outDir',
-    'dist',
-  ],
-]
+/** The program is compiled apart from a project, and imports the other files of the page by their names in TypeScript. */
+const NEST_APART = [...NEST, '--ignoreConfig', '--rewriteRelativeImportExtensions']
 const DEADLINE_MS = 60_000
 
 /** An event as Stripe's documentation shows it. */
@@ -203,7 +193,7 @@ export async function runWebhooksPage(project, env) {
   for (const { file, code } of blocks) writeFileSync(path.join(project, file), code)
   writeFileSync(path.join(project, 'package.json'), '{ "private": true, "type": "module" }\n')
   writeFileSync(path.join(project, 'serve-routes.ts'), SERVER_OF_ROUTES)
-  await run('npx', ['tsc', ...NEST, ...blocks.map(({ file }) => file)], project, env)
+  await run('npx', ['tsc', ...NEST_APART, ...blocks.map(({ file }) => file)], project, env)
   const programs = ['with-express.ts', 'with-fastify.ts', 'with-hono.ts', 'serve-routes.ts']
   for (const file of [...programs, path.join('dist', 'with-nestjs.js')]) {
     await runFramework(project, file, env, DELIVERIES)
