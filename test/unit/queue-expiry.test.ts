@@ -14,6 +14,8 @@ const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms)
 /** An open queue on a database that has one message for each receive, and takes `lookMs` to find it. */
 class OpenQueueUnderTest {
   lookMs = 0
+  hasEndedGauges = false
+  givesBack = async (): Promise<boolean> => true
   readonly #open: OpenQueue<unknown, unknown>
   #received = 0
 
@@ -21,10 +23,11 @@ class OpenQueueUnderTest {
     const stored = {
       settings: { name: 'mail', visibilityTimeoutMs: TIMEOUT_MS },
       wakeUpCall: new WakeUpCall(undefined, () => undefined),
-      observe: () => () => undefined,
+      observe: () => async () => void (this.hasEndedGauges = true),
       look: () => this.#look(),
       extend: async () => true,
       settle: async () => true,
+      store: { giveBack: () => this.givesBack() },
     }
     const settings = { prefetch: 10, pollIntervals: { min: 20, max: 500 }, deadLettered: undefined }
     this.#open = new OpenQueue(stored as unknown as StoredQueue<unknown, unknown>, settings)
@@ -33,6 +36,10 @@ class OpenQueueUnderTest {
   async receive(): Promise<Delivery> {
     const [delivery] = await this.#open.receive(1, { signal: NEVER })
     return delivery!
+  }
+
+  close(): Promise<void> {
+    return this.#open.close()
   }
 
   async #look(): Promise<readonly object[]> {
@@ -95,5 +102,16 @@ test('Q9 a delivery that was settled in time is not lost, and no timer follows',
   await delivery.accept()
   await pass(TIMEOUT_MS)
   expect(delivery.lost.aborted).toBe(false)
+  expect(vi.getTimerCount()).toBe(0)
+})
+
+test('a queue whose deliveries cannot be given back ends its gauges and its timer nevertheless', async () => {
+  const queue = new OpenQueueUnderTest()
+  await queue.receive()
+  queue.givesBack = async () => {
+    throw new Error('the database is away')
+  }
+  await expect(queue.close()).rejects.toThrow('the database is away')
+  expect(queue.hasEndedGauges).toBe(true)
   expect(vi.getTimerCount()).toBe(0)
 })

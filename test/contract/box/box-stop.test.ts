@@ -1,6 +1,9 @@
 import { atLeastOnce } from 'txbox'
 import { expect, test, vi } from 'vitest'
+import { portsKey } from '@txbox/core'
+import type { ConnectedPorts } from '@txbox/core/ports'
 import { BoxUnderTest } from '../../support/subjects/box-under-test.ts'
+import { GaugesUnderTest } from '../../support/subjects/gauges-under-test.ts'
 import { MemorySource } from '../../support/subjects/memory-source.ts'
 import { useOutboxTarget } from '../../support/engines/outbox-target.ts'
 import { rootThroughProxy } from '../../support/engines/root-through-proxy.ts'
@@ -13,6 +16,7 @@ const root = useRoot(target, mainKind(target), { max: 24 })
 
 /** Never resolves. */
 const hang = (): Promise<never> => new Promise(() => undefined)
+const hangingStore = { renew: hang, release: hang, close: async () => undefined }
 
 async function durationOf(work: () => Promise<unknown>): Promise<number> {
   const begunAt = performance.now()
@@ -67,6 +71,26 @@ test('T5 stop ends within its time while the database is away', async () => {
   const box = await subject.start({ billing: { made: () => undefined } }, { publisher, gc: {} }, through)
   proxy.refuse()
   expect(await durationOf(() => box.stop({ timeoutMs: 1000 }))).toBeLessThan(1500)
+})
+
+test('T5 stop waits only briefly for the lease of the metrics, and closes the publisher', async () => {
+  const subject = new BoxUnderTest(target, root)
+  const ports = root.database[portsKey]
+  const asked = vi.fn(hang)
+  const leases = (): object => ({ ...hangingStore, acquire: asked })
+  const hanging = Object.assign(Object.create(ports) as ConnectedPorts, { leases })
+  const database = { engine: root.database.engine, [portsKey]: hanging } as never
+  const close = vi.fn(async () => undefined)
+  const telemetry = new GaugesUnderTest()
+  const publisher = { publish: async () => [], close }
+  const box = await subject.start({}, { publisher, relay: false, telemetry }, { database })
+  await telemetry.value('txbox.outbox.backlog.messages')
+  await until(
+    async () => asked.mock.calls.length > 0,
+    () => 'an attempt to get the lease',
+  )
+  expect(await durationOf(() => box.stop({ timeoutMs: 10_000 }))).toBeLessThan(2000)
+  expect(close).toHaveBeenCalledTimes(1)
 })
 
 test('T5 a later stop with a shorter time ends the first one', async () => {
