@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { metrics } from '@opentelemetry/api'
 import { expect, onTestFinished, test } from 'vitest'
 import { createConsumer } from '@txbox/consumer'
 import { PermanentError } from '@txbox/core'
@@ -13,7 +14,7 @@ import { useOutboxTarget } from '../support/engines/outbox-target.ts'
 import { mainKind, useRoot, useTarget } from '../support/engines/target.ts'
 import { Broker, rejected } from '../support/worlds/broker.ts'
 import { until } from '../support/worlds/until.ts'
-import { useMetrics } from './metrics-under-test.ts'
+import { MetricsUnderTest, useMetrics } from './metrics-under-test.ts'
 
 const target = useTarget()
 const outbox = useOutboxTarget(target)
@@ -147,6 +148,23 @@ test('a gauge is read at each export, also one from before the SDK, until it is 
   expect(before).toBeGreaterThan(0)
   await sdk.provider.forceFlush()
   expect(reads).toBe(before)
+})
+
+test('a gauge of an idle process gets an SDK that starts later, without a count or a duration', async () => {
+  const later = new MetricsUnderTest()
+  metrics.disable()
+  onTestFinished(async () => {
+    metrics.disable()
+    metrics.setGlobalMeterProvider(sdk.provider)
+    await later.provider.shutdown()
+  })
+  const idle = openTelemetry()
+  onTestFinished(idle.observe('txbox.oldest_due.age', async () => [{ value: 3, attributes: {} }]))
+  metrics.setGlobalMeterProvider(later.provider)
+  await until(
+    async () => (await later.valueOf('txbox.oldest_due.age')) === 3,
+    () => 'the gauge',
+  )
 })
 
 test('the gauge of 0 or 1 has no unit: exporters to Prometheus add _ratio to the name of a gauge with the unit 1', async () => {

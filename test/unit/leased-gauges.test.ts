@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { LeasedGauges } from '../../packages/core/src/gauges/leased-gauges.ts'
+import { SingleLease } from '../../packages/core/src/leases/single-lease.ts'
 import { GaugesUnderTest } from '../support/subjects/gauges-under-test.ts'
 import { MemoryLeaseStore, MemoryLeases } from '../support/subjects/memory-lease-store.ts'
 import { until } from '../support/worlds/until.ts'
@@ -28,6 +29,7 @@ const INSPECTION = {
 }
 
 const leases = new MemoryLeases()
+const CLOCK = { monotonicMs: () => leases.now, wallMs: () => leases.now }
 
 /** A process on the database, whose telemetry reads its gauges when it is asked. */
 class ProcessUnderTest {
@@ -38,7 +40,6 @@ class ProcessUnderTest {
   readonly end: () => void
 
   constructor(inspection: object = {}, settings: object = {}) {
-    const clock = { monotonicMs: () => leases.now, wallMs: () => leases.now }
     const all = Object.entries({ ...INSPECTION, ...inspection }).map(([name, read]) => [
       name,
       (...args: readonly unknown[]) => {
@@ -47,7 +48,7 @@ class ProcessUnderTest {
       },
     ])
     const ports = { leases: () => this.store, inspection: () => Object.fromEntries(all) as object }
-    const given = { everyMs: EVERY_MS, leaseMs: LEASE_MS, clock, ...settings }
+    const given = { everyMs: EVERY_MS, leaseMs: LEASE_MS, clock: CLOCK, ...settings }
     this.gauges = new LeasedGauges(ports as never, given)
     this.end = this.gauges.observe(this.telemetry)
     onTestFinished(async () => {
@@ -266,6 +267,19 @@ test('the readings have no storage of the request that has asked first', async (
   await storage.run('a request', () => one.backlog())
   await one.has(7)
   expect(seen).toEqual(new Set([undefined]))
+})
+
+test('a lease that was lost is not trusted while it cannot be acquired again', async () => {
+  const store = new MemoryLeaseStore(leases)
+  const lease = new SingleLease(() => store, { name: 'work', owner: 'one', leaseMs: LEASE_MS, clock: CLOCK })
+  expect(await lease.hold()).toBe(true)
+  leases.now += LEASE_MS / 2
+  leases.rows.get('work')!.owner = 'another'
+  store.acquire = async () => {
+    throw new Error('the database is away')
+  }
+  await expect(lease.hold()).rejects.toThrow('away')
+  expect(lease.isTrusted).toBe(false)
 })
 
 test('a telemetry that asks no more gives the lease to another process', async () => {
