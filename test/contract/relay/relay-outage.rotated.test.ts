@@ -107,7 +107,8 @@ describe('a publisher that throws', () => {
     const pauses = outages.map(({ retryInMs }) => retryInMs)
     for (const [n, pause] of pauses.slice(1).entries()) expect(pause).toBeGreaterThanOrEqual(pauses[n]!)
     expect(pauses[0]).toBeGreaterThan(0)
-    expect(pauses[3]!).toBeGreaterThanOrEqual(2 * pauses[0]!)
+    // With the largest jitter of the first pause, and the smallest ones of the others, 1.6 times.
+    expect(pauses[3]!).toBeGreaterThanOrEqual(1.5 * pauses[0]!)
     for (const { error } of outages) expect(errors).toContain(error)
     // As a whole: every shard pauses. Calls that were in flight when the first one failed are no more than a few.
     expect(broker.calls.length - errors.length).toBeLessThan(40)
