@@ -1,4 +1,4 @@
-// What the command says where a package is not installed, with the command that installs it. `{project}` is the folder.
+// The output of the command where a package is not installed, with the command that installs it. `{project}` is the folder.
 
 /** Checked under each package manager. */
 export const WITHOUT_DRIVER = [

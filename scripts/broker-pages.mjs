@@ -6,7 +6,6 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { connect as connectSocket } from 'node:net'
 import path from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { DeleteQueueCommand, ListQueuesCommand, SQSClient } from '@aws-sdk/client-sqs'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect as connectNats } from '@nats-io/transport-node'
@@ -23,6 +22,7 @@ import {
   say,
   start,
   undo,
+  waitUntil,
 } from './page-programs.mjs'
 import { freePort } from '../test/support/engines/servers/free-port.ts'
 import { kafkaServer } from '../test/support/engines/servers/kafka-server.ts'
@@ -32,8 +32,6 @@ import { findRedisProgram } from '../test/support/engines/servers/redis-program.
 import { findServer } from '../test/support/engines/servers/server.ts'
 import { sqsServer } from '../test/support/engines/servers/sqs-server.ts'
 
-/** The maximum time for the output of a program. */
-const DEADLINE_MS = 60_000
 const REGION = 'eu-central-1'
 /** Two pages at a time: while one installs, the other one computes. */
 const LANES = 2
@@ -51,7 +49,7 @@ const PAGES = [
   { name: 'pg-boss', prepare: ['send-in-transaction.ts'], copies: false, server: pgBoss },
 ]
 
-/** What the page's programs create must not be there, because it is deleted afterwards. */
+/** Throws if a server has these already: the programs of the page create them, and the check deletes them afterwards. */
 function refuseExisting(kind, names) {
   if (names.length > 0)
     throw new Error(`There is a ${kind} ${names.join(', ')} already, which the page uses.`)
@@ -151,13 +149,6 @@ async function sqs() {
 async function pgBoss(_folder, env) {
   const jobs = await createDatabase(env.DATABASE_URL)
   return { description: 'another database', env: { JOBS_URL: jobs.url }, remove: () => jobs.drop() }
-}
-
-async function waitUntil(condition, running, what) {
-  for (const from = Date.now(); !(await condition()); await pause(50)) {
-    if (Date.now() - from < DEADLINE_MS) continue
-    throw new Error(`'${running.name}': ${what} did not come. It printed:\n${running.output}`)
-  }
 }
 
 /** The comments behind `console.log` contain the expected output. */

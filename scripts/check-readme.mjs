@@ -7,7 +7,6 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import amqp from 'amqplib'
 import { Client } from 'pg'
 import { runBrokerPages } from './broker-pages.mjs'
@@ -23,6 +22,7 @@ import {
   say,
   start,
   undo,
+  waitUntil,
 } from './page-programs.mjs'
 import { WEBHOOKS_PAGE, runWebhooksPage } from './webhook-page.mjs'
 import { Proxy } from '../test/support/worlds/proxy.ts'
@@ -36,15 +36,6 @@ const PAGES = ['README.md', 'docs/with/pglite.md', 'docs/with/rabbitmq.md', 'doc
 const GUIDES = ['docs/http.md', 'docs/inbox.md', 'docs/local.md', 'docs/queue.md']
 /** Where the programs of the README listen. */
 const PORTS = [8710, 8711]
-/** The maximum time for the expected output or effect of a program. */
-const DEADLINE_MS = 30_000
-
-async function waitUntil(condition, running, what) {
-  for (const from = Date.now(); !(await condition()); await pause(50)) {
-    if (Date.now() - from < DEADLINE_MS) continue
-    throw new Error(`'${running.name}': ${what} did not come. It printed:\n${running.output}`)
-  }
-}
 
 const printed = (running, line) =>
   waitUntil(() => running.output.split('\n').includes(line), running, `'${line}'`)

@@ -5,9 +5,12 @@ import { once } from 'node:events'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import path from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const LONGEST_COMMAND_MS = 60_000
+/** The maximum time for the expected output or effect of a program. */
+const DEADLINE_MS = 60_000
 const began = Date.now()
 
 /** The compiler options of all programs. The declarations of some libraries contain type errors; check-installs.mjs does without skipLibCheck. */
@@ -96,4 +99,12 @@ export async function run(command, args, cwd, env, longestMs = LONGEST_COMMAND_M
   clearTimeout(tooLong)
   if (code !== 0) throw new Error(`'${running.name}' ended with ${code}:\n${running.output}`)
   return running.output
+}
+
+/** Waits for the output or the effect of a running program. */
+export async function waitUntil(condition, running, what) {
+  for (const from = Date.now(); !(await condition()); await pause(50)) {
+    if (Date.now() - from < DEADLINE_MS) continue
+    throw new Error(`'${running.name}': ${what} did not come. It printed:\n${running.output}`)
+  }
 }
