@@ -104,7 +104,7 @@ class MemoryWorld {
     }
   }
 
-  /** What a client does that keeps messages over an outage. */
+  /** Keeps messages over an outage to send them later, as some clients do. */
   #keep(messages: readonly OutboxMessage[]): void {
     this.#kept.push(...messages)
     if (this.#fault !== 'sends again by itself') return

@@ -33,7 +33,7 @@ const wrongOptions = {
   'an unknown option': () => webhookPublisher({ secrets: 'x' } as never),
 }
 
-/** What arrived since the last call; the endpoint forgets all requests. */
+/** Returns the messages that arrived since the last call. The endpoint forgets all requests. */
 function take(endpoint: WebhookEndpoint): ArrivedRequest[] {
   endpoint.all.length = 0
   return endpoint.arrived()

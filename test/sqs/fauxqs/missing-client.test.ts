@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest'
 
 const PACKAGES = path.join(import.meta.dirname, '..', '..', '..', 'packages')
 
-/** What a program prints where `@txbox/sqs` is installed, and of the clients of AWS only these. */
+/** The output of a program where `@txbox/sqs` is installed, and only these clients of AWS. */
 async function printed(program: string, clients: readonly string[] = []): Promise<string> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'txbox-sqs-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))

@@ -1,4 +1,4 @@
-/** What a test runner passes to a test, as `node:test` and Vitest do. */
+/** The context that a test runner, such as `node:test` or Vitest, passes to a test. */
 export interface CaseContext {
   /** Reports the test as skipped. */
   skip?(reason: string): unknown

@@ -6,7 +6,7 @@ import { failure } from '../cases/failure.ts'
 
 /** A shorter reason says nothing. */
 const LEAST_CHARACTERS = 10
-/** How many causes below an error are shown. */
+/** The number of levels of causes that are shown with an error. */
 const LEVELS = 10
 
 /** Asserts that an error says what is wrong, and that what a log shows of it does not contain the password. */

@@ -82,7 +82,7 @@ export const STOP: readonly Draft[] = [
     says: 'after close, nothing of the publisher keeps the process from ending',
     needs: ['publisher.close'],
     check: async ({ publisher, goodTopic, network, arrived }) => {
-      // What the subject itself opens with its first call is no part of the publisher.
+      // The subject itself may open resources with its first call, which do not belong to the publisher.
       await arrived()
       const before = await keptAlive(SETTLED_MS)
       if (network !== undefined) {
@@ -116,7 +116,7 @@ export const STOP: readonly Draft[] = [
         await publishAll(publisher, messages)
         sameIds(await arrived(), messages)
       }
-      // What is allocated once is allocated before.
+      // The first calls allocate the memory that is kept for all calls.
       for (let n = 0; n < 5; n += 1) await call()
       const before = usedBytes()
       for (let n = 0; n < 100; n += 1) await call()
