@@ -133,6 +133,25 @@ test('with destinationAttribute metrics have the destination', async () => {
   expect(await valueOf('messaging.client.sent.messages', attributes)).toBe(3)
 })
 
+test('with destinationAttribute the metrics of a relay have the topics of the messages, also of one call', async () => {
+  const own = openTelemetry({ destinationAttribute: true })
+  const topics = [`first-${randomUUID()}`, `second-${randomUUID()}`]
+  const transaction = await root.begin()
+  await createOutbox({ database: root.database }).publish(
+    transaction.tx,
+    [0, 1, 1].map((index) => ({ topic: topics[index]!, key: 'one shard', payload: {} })),
+  )
+  await transaction.commit()
+  const broker = new Broker()
+  const publisher = broker.publisher({ ordering: 'per-key' })
+  await RelayUnderTest.started(root, publisher, { telemetry: own, logger: false })
+  await broker.received(3)
+  await outbox.settled()
+  const sentTo = (topic: string) =>
+    valueOf('messaging.client.sent.messages', { 'messaging.destination.name': topic })
+  expect([await sentTo(topics[0]!), await sentTo(topics[1]!)]).toEqual([1, 2])
+})
+
 test('a gauge is read at each export, also one from before the SDK, until it is ended', async () => {
   telemetry.count('txbox.relay.leases.lost', 1, {})
   expect(await valueOf('txbox.oldest_due.age', { queue: 'a' })).toBe(7)

@@ -40,6 +40,19 @@ test('names are those of OpenTelemetry for Prometheus, with unit and _total, and
   checkedByPromtool(text)
 })
 
+test('topics and queues are no labels, because they may be many', async () => {
+  const metrics = prometheusTelemetry()
+  for (const topic of ['a', 'b']) {
+    metrics.count('messaging.client.sent.messages', 1, { 'messaging.destination.name': topic })
+    metrics.record('messaging.process.duration', 1, { 'messaging.destination.name': topic })
+  }
+  const text = await metrics.text()
+  expect(lines(text, 'messaging_client_sent')).toEqual(['messaging_client_sent_messages_total 2'])
+  expect(lines(text, 'messaging_process_duration_seconds_count')).toEqual([
+    'messaging_process_duration_seconds_count 2',
+  ])
+})
+
 test('a histogram has growing buckets with inclusive bounds, a sum and a count', async () => {
   const metrics = prometheusTelemetry()
   for (const seconds of [0.004, 0.005, 0.3, 10, 11])

@@ -10,7 +10,14 @@ import {
   type TracerProvider,
 } from '@opentelemetry/api'
 import type { Attributes, SpanDescription, SpanHandle, Telemetry } from '@txbox/core'
-import { ATTRIBUTES, OptionChecker, errorTypeOf, propertyOf, reasonOf } from '@txbox/core/internal'
+import {
+  ATTRIBUTES,
+  OptionChecker,
+  errorTypeOf,
+  propertyOf,
+  reasonOf,
+  withoutDestination,
+} from '@txbox/core/internal'
 import { INSTRUMENTATION, Instruments } from './instruments.ts'
 import { activeTraceContext, parentOf, remoteSpanContext } from './span-contexts.ts'
 
@@ -140,9 +147,4 @@ async function ended<R>(span: Span, work: (handle: SpanHandle) => Promise<R>): P
 function failed(span: Span, error: unknown): void {
   span.setAttribute(ATTRIBUTES.errorType, errorTypeOf(error))
   span.setStatus({ code: SpanStatusCode.ERROR, message: reasonOf(error, ERROR_CHARACTERS) })
-}
-
-function withoutDestination(attributes: Attributes): Attributes {
-  const { [ATTRIBUTES.destination]: _, ...rest } = attributes
-  return rest
 }

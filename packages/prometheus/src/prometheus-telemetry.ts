@@ -1,5 +1,12 @@
 import type { Attributes, CounterName, GaugeName, HistogramName, SpanHandle, Telemetry } from '@txbox/core'
-import { BUCKETS, COUNTERS, GAUGES, HISTOGRAMS, OptionChecker } from '@txbox/core/internal'
+import {
+  BUCKETS,
+  COUNTERS,
+  GAUGES,
+  HISTOGRAMS,
+  OptionChecker,
+  withoutDestination,
+} from '@txbox/core/internal'
 import { ObservedGauge } from './observed-gauge.ts'
 import { CounterSeries, HistogramSeries } from './series.ts'
 import { formatted, labelsOf, prometheusName, type Family, type Sample } from './text-format.ts'
@@ -79,7 +86,7 @@ class Metrics implements PrometheusTelemetry {
       series = new CounterSeries(prometheusName(metric, unit, 'counter'), help)
       this.#counters.set(metric, series)
     }
-    series.add(value, attributes)
+    series.add(value, withoutDestination(attributes))
   }
 
   record(metric: HistogramName, seconds: number, attributes: Attributes): void {
@@ -90,7 +97,7 @@ class Metrics implements PrometheusTelemetry {
       series = new HistogramSeries(prometheusName(metric, unit, 'histogram'), help, BUCKETS)
       this.#histograms.set(metric, series)
     }
-    series.record(seconds, attributes)
+    series.record(seconds, withoutDestination(attributes))
   }
 
   observe(metric: GaugeName, read: Parameters<Telemetry['observe']>[1]): () => void {

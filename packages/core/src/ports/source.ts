@@ -11,7 +11,7 @@ export interface Source<P = unknown> {
   readonly traits: SourceTraits
   /** The kind of broker in spans and metrics, such as `rabbitmq`. */
   readonly system?: string | undefined
-  /** The queue or topic in spans and metrics. */
+  /** The queue, topic or stream in spans and metrics, if all messages come from one. */
   readonly destination?: string | undefined
   /**
    * Connects, and returns when deliveries can be received.

@@ -103,13 +103,17 @@ export function kafkaSource<P = unknown>(options: KafkaSourceOptions): Source<P>
 class KafkaSource<P> implements Source<P> {
   readonly name: string
   readonly system = 'kafka'
+  /** Of several topics, none is that of all messages. */
+  readonly destination: string | undefined
   readonly traits = TRAITS
   readonly #settings: SubscriptionSettings
   #turn = 0
 
   constructor(settings: SubscriptionSettings) {
     this.#settings = settings
-    this.name = `kafka ${oneLine(settings.group.topics.join(', '), 200)}`
+    const { topics } = settings.group
+    this.destination = topics.length === 1 ? topics[0] : undefined
+    this.name = `kafka ${oneLine(topics.join(', '), 200)}`
   }
 
   open({ prefetch, failed, warned }: Parameters<Source<P>['open']>[0]): Promise<OpenSource<P>> {

@@ -24,6 +24,7 @@ export function natsSource<P = unknown>(options: NatsSourceOptions): Source<P> {
 class NatsSource<P> implements Source<P> {
   readonly name: string
   readonly system = 'nats'
+  readonly destination: string
   readonly traits: SourceTraits
   readonly #settings: SourceSettings
   readonly #offsets = new CountOffsets()
@@ -31,6 +32,7 @@ class NatsSource<P> implements Source<P> {
 
   constructor(settings: SourceSettings) {
     this.#settings = settings
+    this.destination = settings.stream
     this.name = `nats ${oneLine(settings.stream)}/${oneLine(settings.consumer)}`
     this.traits = {
       delays: false,

@@ -134,6 +134,7 @@ function refuseSharedClient(check: OptionChecker, client: RedisStreamsClient): v
 class RedisSource<P> implements Source<P> {
   readonly name: string
   readonly system = 'redis'
+  readonly destination: string
   readonly traits: SourceTraits
   readonly #settings: GroupSettings
   /** The id after which a new group begins. */
@@ -142,6 +143,7 @@ class RedisSource<P> implements Source<P> {
   constructor(from: '0' | '$' | undefined, settings: GroupSettings) {
     this.#from = from
     this.#settings = settings
+    this.destination = settings.stream
     this.name = `redis ${oneLine(settings.stream)} ${oneLine(settings.group)}`
     this.traits = {
       delays: false,

@@ -17,32 +17,46 @@ export function inSendingSpan(
 ): Promise<readonly PublishResult[]> {
   const beganAt = performance.now()
   return telemetry.span(describe(publisher, messages), async (handle) => {
-    const counts = new Map<string | undefined, number>()
+    const counts: Counts = new Map()
     let error: unknown
     try {
       const results = await publish()
-      for (const result of answersOf(results)) {
-        if (result?.status === 'accepted') add(counts, undefined)
+      const answers = answersOf(results)
+      for (const [index, { topic }] of messages.entries()) {
+        const result = answers[index]
+        if (result?.status === 'accepted') add(counts, topic, undefined)
         else if (result?.status === 'rejected') {
           const reason = result.error ?? 'rejected'
           error ??= reason
-          add(counts, errorTypeOf(reason))
+          add(counts, topic, errorTypeOf(reason))
         }
       }
       if (error !== undefined) handle.failed(error)
       return results
     } catch (thrown) {
       error = thrown ?? 'thrown'
-      add(counts, errorTypeOf(error), messages.length)
+      const errorType = errorTypeOf(error)
+      for (const { topic } of messages) add(counts, topic, errorType)
       throw thrown
     } finally {
-      recordCall(telemetry, publisher, { beganAt, counts, error })
+      recordCall(telemetry, publisher, { beganAt, topic: topicOf(messages), counts, error })
     }
   })
 }
 
-function add(counts: Map<string | undefined, number>, errorType: string | undefined, count = 1): void {
-  counts.set(errorType, (counts.get(errorType) ?? 0) + count)
+/** The numbers of messages by their topic, and by the type of their error, `undefined` if accepted. */
+type Counts = Map<string, Map<string | undefined, number>>
+
+function add(counts: Counts, topic: string, errorType: string | undefined): void {
+  let ofTopic = counts.get(topic)
+  if (ofTopic === undefined) counts.set(topic, (ofTopic = new Map()))
+  ofTopic.set(errorType, (ofTopic.get(errorType) ?? 0) + 1)
+}
+
+/** The topic of all messages of a call, if there is one. */
+function topicOf(messages: readonly OutboxMessage[]): string | undefined {
+  const [first] = messages
+  return messages.every(({ topic }) => topic === first!.topic) ? first?.topic : undefined
 }
 
 /** A third party's publisher may answer anything, which is found out later. */
@@ -53,7 +67,7 @@ function answersOf(results: unknown): readonly (PublishResult | undefined)[] {
 /** A call of one topic has the topic in its name, and a call of one message has the ids of the message. */
 function describe(publisher: Publisher, messages: readonly OutboxMessage[]): SpanDescription {
   const [first] = messages
-  const topic = messages.every((message) => message.topic === first!.topic) ? first!.topic : undefined
+  const topic = topicOf(messages)
   const only = messages.length === 1 ? first : undefined
   const { system, server } = publisher
   return {
@@ -77,27 +91,30 @@ function describe(publisher: Publisher, messages: readonly OutboxMessage[]): Spa
   }
 }
 
-/** Records one call of the publisher, with the numbers of its messages by the type of their error, `undefined` if accepted. */
+/** Records one call of the publisher, and its messages. `topic` is that of all messages, if there is one. */
 function recordCall(
   telemetry: Telemetry,
   publisher: Publisher,
   call: {
     readonly beganAt: number
-    readonly counts: ReadonlyMap<string | undefined, number>
+    readonly topic: string | undefined
+    readonly counts: Counts
     readonly error: unknown
   },
 ): void {
   const { system } = publisher
-  const attributes: Attributes = {
+  const attributesOf = (topic: string | undefined, errorType: string | undefined): Attributes => ({
     ...(system === undefined ? {} : { [ATTRIBUTES.system]: system }),
     [ATTRIBUTES.operationName]: 'send',
-  }
-  const withError = (errorType: string | undefined): Attributes =>
-    errorType === undefined ? attributes : { ...attributes, [ATTRIBUTES.errorType]: errorType }
+    ...(topic === undefined ? {} : { [ATTRIBUTES.destination]: topic }),
+    ...(errorType === undefined ? {} : { [ATTRIBUTES.errorType]: errorType }),
+  })
   const errorType = call.error === undefined ? undefined : errorTypeOf(call.error)
   const seconds = (performance.now() - call.beganAt) / 1000
-  telemetry.record('messaging.client.operation.duration', seconds, withError(errorType))
-  for (const [type, count] of call.counts) {
-    telemetry.count('messaging.client.sent.messages', count, withError(type))
+  telemetry.record('messaging.client.operation.duration', seconds, attributesOf(call.topic, errorType))
+  for (const [topic, ofTopic] of call.counts) {
+    for (const [type, count] of ofTopic) {
+      telemetry.count('messaging.client.sent.messages', count, attributesOf(topic, type))
+    }
   }
 }

@@ -30,13 +30,15 @@ export function sqsSource<P = unknown>(options: SqsSourceOptions): Source<P> {
 class SqsSource<P> implements Source<P> {
   readonly name: string
   readonly system = 'aws.sqs'
+  readonly destination: string
   readonly traits: SourceTraits
   readonly #settings: SourceSettings
 
   constructor(settings: SourceSettings) {
     this.#settings = settings
     const { queue, deadLetterQueue, visibilityTimeoutMs } = settings
-    this.name = `sqs ${oneLine(queue.name.split('/').at(-1) ?? '')}`
+    this.destination = queue.name.split('/').at(-1) ?? ''
+    this.name = `sqs ${oneLine(this.destination)}`
     this.traits = {
       delays: true,
       countsDeliveries: !queue.isFifo,
