@@ -145,6 +145,8 @@ test.for<[string, string, string[], number, RegExp]>([
     2,
     /does not know \?acks=; it knows: clientId, compression/,
   ],
+  ['a query of stdout', 'stdout:?acks=1', [], 2, /stdout: does not know \?acks=; it knows: none/],
+  ['a query of a file', 'module:./a.mjs?acks=1', [], 2, /module: does not know \?acks=; it knows: none/],
   ['a password without TLS', 'kafka://u:hidden-word@h', [], 2, /use kafka\+ssl/],
   [
     'an option out of bounds',

@@ -9,6 +9,7 @@ import { pgBossPublisher } from './pg-boss-publisher.ts'
 import { publisherUrl, type PublisherUrl } from './publisher-url.ts'
 import { stdoutPublisher } from './stdout-publisher.ts'
 import { readTopicMap, withTopicMap } from './topic-map.ts'
+import { urlOptions } from './url-options.ts'
 import { webhookPublisher } from './webhook-publisher.ts'
 
 const EXPECTED =
@@ -53,8 +54,10 @@ async function publisherOf(url: PublisherUrl, options: PublisherOptions): Promis
     case 'pg-boss':
       return await pgBossPublisher(url, options.database)
     case 'module':
+      urlOptions(url, {})
       return await modulePublisher(url.path)
     case 'stdout':
+      urlOptions(url, {})
       return stdoutPublisher()
     default:
   }
