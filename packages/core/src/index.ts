@@ -51,6 +51,10 @@ export type {
   Source,
   SourceTraits,
 } from './ports/source.ts'
+export { OrderedBatch } from './sending/ordered-batch.ts'
+export { SharedConnection, type Connection } from './sending/shared-connection.ts'
+export { reasonOf } from './errors/reason-of.ts'
+export { unlessAborted } from './time/unless-aborted.ts'
 export type { CloudEventsBinding, PublishOptions, PublishResult, Publisher } from './ports/publisher.ts'
 export {
   sqlTransaction,
