@@ -89,7 +89,7 @@ export {
   unroutedError,
 } from './sending/subscribers.ts'
 export { tlsOption, type TlsOptions } from './options/tls-option.ts'
-export { PublisherState } from './sending/publisher-state.ts'
+export { PublisherState, endChecks } from './sending/publisher-state.ts'
 export { Turns, TurnsByObject } from './time/turns.ts'
 export { unanswered } from './errors/unanswered.ts'
 export { unlessAborted } from './time/unless-aborted.ts'
