@@ -102,7 +102,7 @@ export { ATTRIBUTES } from './telemetry/names.ts'
 export { BUCKETS, COUNTERS, GAUGES, HISTOGRAMS } from './telemetry/metric-texts.ts'
 export { observeDatabase } from './gauges/database-gauges.ts'
 export { seriesOf } from './telemetry/joined-gauge.ts'
-export { observeTables } from './gauges/leased-gauges.ts'
+export { GAUGES_END_MS, observeTables } from './gauges/leased-gauges.ts'
 export { whileInUse } from './telemetry/telemetry-in-use.ts'
 export { GuardedTelemetry } from './telemetry/guarded-telemetry.ts'
 export {
