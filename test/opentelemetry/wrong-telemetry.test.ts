@@ -31,7 +31,7 @@ for (const [does, create] of Object.entries(WRONG_TELEMETRIES)) {
       await publishing.publish(transaction.tx, { topic: queue, id: `${consumer} ${n}`, key: 'a', payload: n })
       await transaction.commit()
     }
-    await RelayUnderTest.started(root, broker.publisher({ exchange: '' }), { telemetry })
+    const { relay } = await RelayUnderTest.started(root, broker.publisher({ exchange: '' }), { telemetry })
     const numbers: number[] = []
     const outcomes: string[] = []
     let hasFailed = false
@@ -60,6 +60,7 @@ for (const [does, create] of Object.entries(WRONG_TELEMETRIES)) {
       () => `10 handled: ${outcomes.join()}`,
     )
     await outbox.settled()
+    await Promise.all([relay.stop(), subject.stop()])
     expect(hasFailed).toBe(true)
     expect(numbers.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 10 }, (_, n) => n))
     for (let n = 0; n < 10; n++) expect(await target.effects(`${consumer} ${n}`)).toBe(1)
