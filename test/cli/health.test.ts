@@ -1,5 +1,8 @@
 import type { ChildProcess } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import { Client } from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import { createOutbox } from '@txbox/outbox'
@@ -73,6 +76,32 @@ test('a relay whose broker is unavailable from the start is alive and not ready,
   expect(code).toBe(0)
   expect(stderr).toMatch(/The publisher is not ready: Cannot connect to RabbitMQ at 127.0.0.1:1/)
   expect(stderr).not.toContain('secret')
+})
+
+test('a check of the publisher that is in flight at the end is aborted, is no failure, and ends before the publisher is closed', async () => {
+  const folder = await mkdtemp(path.join(tmpdir(), 'txbox-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const file = path.join(folder, 'publisher.mjs')
+  await writeFile(
+    file,
+    `
+    const say = (text) => process.stderr.write(text + '\\n')
+    export default {
+      publish: async () => [],
+      check: ({ signal }) =>
+        new Promise((_, reject) => {
+          signal.addEventListener('abort', () => setTimeout(() => (say('check ended'), reject(signal.reason)), 100))
+        }),
+      close: async () => say('closed'),
+    }`,
+  )
+  const running = await relay(shop.url, `module:${file}`)
+  await becomes(running, '/readyz', 503)
+  running.child.kill('SIGTERM')
+  const { code, stderr } = await running.end
+  expect(code).toBe(0)
+  expect(stderr).not.toContain('not-ready')
+  expect(stderr).toMatch(/check ended\n(.*\n)*closed/)
 })
 
 test('without its broker a relay is alive, and not ready', async () => {

@@ -21,10 +21,7 @@ export class RelayReadiness implements HealthChecks {
   ) {
     this.#publisher = new PublisherState(publisher, (error) => failed(reasonOf(error)))
     this.#databaseHealth = databaseProbe(inspection)
-    const end = (): void => {
-      this.#ended = true
-      this.#publisher.end()
-    }
+    const end = (): void => void (this.#ended = true)
     relay.stopped.then(end, end)
     relay.on('unavailable', () => this.#publisher.seen(false))
     relay.on('published', () => this.#publisher.seen(true))

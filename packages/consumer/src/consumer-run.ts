@@ -1,10 +1,10 @@
 import { PermanentError } from '@txbox/core'
-import { Deadline, oneLine, within } from '@txbox/core/internal'
+import { Deadline, GAUGES_END_MS, oneLine, within } from '@txbox/core/internal'
 import type { ConsumerFigures } from './options/consumer.ts'
 import type { ConsumerSettings } from './options/consumer-settings.ts'
 import { ConsumerStoppedError } from './errors/errors.ts'
 import { Batches } from './handle/batches.ts'
-import { observeConsumer } from './handle/consumer-gauges.ts'
+import { observeConsumer, type ConsumerGauges } from './handle/consumer-gauges.ts'
 import { Handling, type Turns } from './handle/handling.ts'
 import { LocalBatches } from './handle/local-batches.ts'
 import { HeldDeliveries } from './receive/held-deliveries.ts'
@@ -41,7 +41,7 @@ export class ConsumerRun {
   readonly #ended = Promise.withResolvers<void>()
   #stopped: Promise<void> | undefined
   #slowTimer: NodeJS.Timeout | undefined
-  #endGauges: (() => Promise<void>) | undefined
+  #gauges: ConsumerGauges | undefined
 
   constructor(settings: ConsumerSettings) {
     const { signal } = this.#stopping
@@ -89,7 +89,7 @@ export class ConsumerRun {
   }
 
   start(): Promise<void> {
-    this.#endGauges ??= observeConsumer(this.#settings, () => this.#held.size)
+    this.#gauges ??= observeConsumer(this.#settings, () => this.#held.size)
     this.#slowTimer ??= setInterval(() => this.#reportSlow(), SLOW_MS).unref()
     return this.#intake.start()
   }
@@ -112,6 +112,7 @@ export class ConsumerRun {
     const stopped = new ConsumerStoppedError(
       'The consumer is stopping. The delivery is returned to its source.',
     )
+    const tablesEnded = this.#gauges?.endTables() ?? Promise.resolve()
     this.permits.close()
     this.#intake.stopReceiving()
     this.#stopping.abort(stopped)
@@ -122,9 +123,11 @@ export class ConsumerRun {
     for (const { call } of this.#held.all) call?.giveUp(stopped)
     await this.#ends.waitFor(isEmpty)
     this.#givesUp.clear()
-    const gaugesEnded = this.#endGauges?.() ?? Promise.resolve()
+    this.#gauges?.endOwn()
     await this.#close(isEmpty)
-    await within(gaugesEnded, GRACE_MS, () => undefined)
+    // A timer that the deadline outlives.
+    const released = within(tablesEnded, GAUGES_END_MS, () => undefined, { ref: false })
+    await this.#ends.waitFor(released, GRACE_MS)
     this.#ends.clear()
     clearInterval(this.#slowTimer)
     this.#ended.resolve()

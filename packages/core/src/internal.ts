@@ -89,7 +89,7 @@ export {
   unroutedError,
 } from './sending/subscribers.ts'
 export { tlsOption, type TlsOptions } from './options/tls-option.ts'
-export { PublisherState } from './sending/publisher-state.ts'
+export { PublisherState, endChecks } from './sending/publisher-state.ts'
 export { Turns, TurnsByObject } from './time/turns.ts'
 export { unanswered } from './errors/unanswered.ts'
 export { unlessAborted } from './time/unless-aborted.ts'
@@ -103,7 +103,7 @@ export { withoutDestination } from './telemetry/without-destination.ts'
 export { BUCKETS, COUNTERS, GAUGES, HISTOGRAMS } from './telemetry/metric-texts.ts'
 export { observeDatabase } from './gauges/database-gauges.ts'
 export { seriesOf } from './telemetry/joined-gauge.ts'
-export { observeTables } from './gauges/leased-gauges.ts'
+export { GAUGES_END_MS, observeTables } from './gauges/leased-gauges.ts'
 export { whileInUse } from './telemetry/telemetry-in-use.ts'
 export { GuardedTelemetry } from './telemetry/guarded-telemetry.ts'
 export {

@@ -1,6 +1,6 @@
 import { PermanentError, type DeadLettered, type Delivery, type OpenSource } from '@txbox/core'
 import type { QueueMessage } from '@txbox/core/ports'
-import { LeaseExpiries, within } from '@txbox/core/internal'
+import { GAUGES_END_MS, LeaseExpiries, unlessAborted, within } from '@txbox/core/internal'
 import { longPoll, type PollIntervals } from './long-poll.ts'
 import { QueueDelivery } from './queue-delivery.ts'
 import { decodedMessage } from './received-message.ts'
@@ -8,8 +8,6 @@ import type { StoredQueue } from './stored-queue.ts'
 
 /** The wait has no time limit of its own; the signal ends it. */
 const FOREVER_MS = Infinity
-/** How long the end waits until the lease of the metrics is released. */
-const GRACE_MS = 50
 
 interface OpenQueueSettings<P> {
   readonly prefetch: number
@@ -52,16 +50,17 @@ export class OpenQueue<Tx, P> implements OpenSource<P> {
     return receiving
   }
 
-  async close(): Promise<void> {
+  async close({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
     if (this.#closing.signal.aborted) return
     this.#closing.abort()
+    const gaugesEnded = unlessAborted(this.#endGauges(), signal).catch(() => undefined)
     this.#queue.wakeUpCall.release()
     await this.#receiving
     try {
       await Promise.all([...this.#unsettled].map((delivery) => delivery.giveBack()))
     } finally {
       this.#expiries.stop()
-      await within(this.#endGauges(), GRACE_MS, () => undefined)
+      await within(gaugesEnded, GAUGES_END_MS, () => undefined)
     }
   }
 

@@ -3,6 +3,7 @@ import {
   Deadline,
   LifeCycle,
   OptionChecker,
+  endChecks,
   stoppedBy,
   unlessAborted,
   untilTime,
@@ -28,6 +29,8 @@ export function createRelay(options: RelayOptions): Relay {
 
 /** The share of the time of a `drain` in which its run ends, and its maximum. */
 const END_TIME = { share: 0.25, maxMs: 1000 }
+/** How long `stop` waits for a check of the publisher that goes on although it was aborted. */
+const CHECK_END_MS = 1000
 
 class StartableRelay extends LifeCycle implements Relay {
   readonly #settings: RelaySettings
@@ -129,6 +132,7 @@ class StartableRelay extends LifeCycle implements Relay {
 
   protected async end(timeoutMs: number): Promise<void> {
     this.#deadline.within(timeoutMs)
+    void endChecks(this.#settings.publisher)
     // A run that is stopping already may have less time now.
     if (this.#ended !== undefined) void this.#run?.then((run) => run.stop(timeoutMs)).catch(() => undefined)
     // A run whose drains are over would wait for its last calls as long as they take.
@@ -146,6 +150,8 @@ class StartableRelay extends LifeCycle implements Relay {
     else await run.stop(deadline.leftMs)
     // A run of a drain may not even have begun.
     if (ended !== undefined) await deadline.waitFor(ended, 0)
+    // Checks were aborted when the stop began. Most have ended long ago.
+    await deadline.waitFor(within(endChecks(this.#settings.publisher), CHECK_END_MS, () => undefined))
     // The async function turns an error that `close` throws into a rejection.
     const closing = (async () => this.#settings.publisher.close?.())()
     // Even if no time is left, `close` gets one turn of the event loop.

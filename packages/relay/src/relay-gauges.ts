@@ -1,6 +1,14 @@
 import { PublisherState, observeTables, whileInUse } from '@txbox/core/internal'
 import type { RelaySettings } from './options/relay-options.ts'
 
+/** The gauges of one run of a relay. */
+export interface RunGauges {
+  /** Must be called when the stop begins: another process may read the tables. Never rejects, but may never resolve. */
+  endTables(): Promise<void>
+  /** Must be called when the run ends. */
+  endOwn(): void
+}
+
 /** The gauges of a relay: its shards, whether its publisher accepts messages, and those of the tables of its database. */
 export class RelayGauges {
   readonly #settings: RelaySettings
@@ -19,9 +27,8 @@ export class RelayGauges {
    * Must be called when a run begins.
    *
    * @param shards returns how many shards the run holds.
-   * @returns a function that must be called when the run ends. Its promise never rejects.
    */
-  begin(shards: () => number): () => Promise<void> {
+  begin(shards: () => number): RunGauges {
     const { ports, telemetry } = this.#settings
     const endOwn = whileInUse(telemetry, (inUse) => {
       const ends = [
@@ -33,10 +40,6 @@ export class RelayGauges {
       ]
       return () => ends.forEach((end) => end())
     })
-    const endTables = observeTables(ports, telemetry)
-    return () => {
-      endOwn()
-      return endTables()
-    }
+    return { endTables: observeTables(ports, telemetry), endOwn }
   }
 }

@@ -2,6 +2,7 @@ import { isTxboxError } from '@txbox/core'
 import type { WakeUps } from '@txbox/core/ports'
 import {
   Deadline,
+  GAUGES_END_MS,
   LeaseKeeper,
   PacedSleeper,
   PollPace,
@@ -15,7 +16,7 @@ import { drain } from './polling/drain.ts'
 import { EmptyShards } from './polling/empty-shards.ts'
 import { Poller, type Counts } from './polling/poller.ts'
 import type { RelaySettings } from './options/relay-options.ts'
-import type { RelayGauges } from './relay-gauges.ts'
+import type { RelayGauges, RunGauges } from './relay-gauges.ts'
 import { PublisherOutage } from './turns/publisher-outage.ts'
 import { ShardTurns } from './turns/shard-turns.ts'
 import { SuspectLane } from './turns/suspect-lane.ts'
@@ -51,7 +52,7 @@ export class RelayRun {
   #keeping: Promise<void> = Promise.resolve()
   #working: Promise<unknown> = Promise.resolve()
   #unuse: (() => void) | undefined
-  #endGauges: (() => Promise<void>) | undefined
+  #ownGauges: RunGauges | undefined
   #wakeUps: WakeUps | undefined
   /** When the publisher's signal is aborted, and when the leases are released. */
   readonly #forces = new Deadline()
@@ -115,7 +116,7 @@ export class RelayRun {
     await ports.checkSchema()
     this.#unuse = ports.useConnections?.('relay', RELAY_CONNECTIONS)
     this.#wakeUps = this.#listen()
-    this.#endGauges = this.#gauges.begin(() => this.#leases.held.length)
+    this.#ownGauges = this.#gauges.begin(() => this.#leases.held.length)
     this.#keeping = this.#keepLeases()
     this.#working = Promise.all([this.#poller.run(), this.#lanes.run()])
   }
@@ -135,6 +136,7 @@ export class RelayRun {
 
   async #stop(): Promise<void> {
     void this.#forces.passed.then(() => this.#force.abort())
+    const tablesEnded = this.#ownGauges?.endTables()
     this.#stopping.abort()
     this.#pace.stop()
     this.#wakeUps?.close()
@@ -142,11 +144,14 @@ export class RelayRun {
     const finished = this.#finish().catch(this.#onError)
     await this.#gives.waitFor(finished)
     this.#forces.clear()
-    this.#gives.clear()
     this.#force.abort()
     this.#unneeded.abort()
-    const closed = Promise.all([this.#keeper.close(), this.#endGauges?.()])
-    await within(closed, this.#graceMs / 2, () => undefined)
+    this.#ownGauges?.endOwn()
+    const closed = Promise.all([this.#keeper.close(), tablesEnded])
+    // A timer that the deadline outlives.
+    const closing = within(closed, GAUGES_END_MS, () => undefined, { ref: false })
+    await this.#gives.waitFor(closing, this.#graceMs / 2)
+    this.#gives.clear()
     this.#unuse?.()
   }
 

@@ -17,9 +17,14 @@ export class GaugesUnderTest extends StubTelemetry {
     return [...this.#gauges.values()].reduce((sum, { size }) => sum + size, 0)
   }
 
+  /** The readers of a gauge. */
+  readersOf(metric: GaugeName): readonly (() => Promise<readonly Observation[]>)[] {
+    return [...(this.#gauges.get(metric) ?? [])]
+  }
+
   /** All observations of a gauge. */
   async all(metric: GaugeName): Promise<readonly Observation[]> {
-    const read = await Promise.all([...(this.#gauges.get(metric) ?? [])].map((reader) => reader()))
+    const read = await Promise.all(this.readersOf(metric).map((reader) => reader()))
     return read.flat()
   }
 

@@ -19,6 +19,7 @@ export type ProgramName =
   | 'local-consumer'
   | 'http-server'
   | 'sqs-consumer'
+  | 'reporter'
 
 /** A program of test/crash/programs in a process of its own, which can be killed and paused for real. */
 export class Program {

@@ -35,13 +35,17 @@ interface Settings {
 
 const SETTINGS: Settings = { everyMs: 15_000, leaseMs: 40_000, forgottenMs: 600_000, clock: systemClock }
 
+/** How long a stop that has time left waits for the release of the lease: a database that hangs must not hold it up for longer. */
+export const GAUGES_END_MS = 1000
+
 /** The gauges of each pool, which all parts of txbox on the pool share. */
 const ofPorts = new WeakMap<ConnectedPorts, LeasedGauges>()
 
 /**
  * Lets the telemetry in use have the gauges of the tables, as long as a part of txbox runs on this database.
  *
- * @returns a function that ends this. Its promise resolves when the lease is released, and never rejects.
+ * @returns a function that ends this, and may be called again. Its promise resolves when the lease is released, and never rejects. It may
+ *   never resolve if the database hangs.
  */
 export function observeTables(ports: DatabasePorts | undefined, find: FindTelemetry): () => Promise<void> {
   if (ports === undefined || !isConnected(ports)) return () => Promise.resolve()

@@ -4,6 +4,18 @@ import type { Publisher } from '../ports/publisher.ts'
 const CHECK_EVERY_MS = 10_000
 const CHECK_TIMEOUT_MS = 10_000
 
+/** The states of each publisher: a check must not reach a publisher that is closed, whoever began it. */
+const statesOf = new WeakMap<Publisher, Set<PublisherState>>()
+
+/**
+ * Ends all states of a publisher. Must be called before the publisher is closed.
+ *
+ * @returns a promise that resolves when no check is in flight. It never rejects.
+ */
+export async function endChecks(publisher: Publisher): Promise<void> {
+  await Promise.all([...(statesOf.get(publisher) ?? [])].map((state) => state.end()))
+}
+
 /** Whether a publisher accepts messages: by the last call of its relay, or by a check while the relay publishes nothing. */
 export class PublisherState {
   readonly #publisher: Publisher
@@ -11,12 +23,14 @@ export class PublisherState {
   #known: { readonly up: boolean; readonly at: number } | undefined
   #checking: Promise<void> | undefined
   #checkedAt = -Infinity
-  #hasEnded = false
+  readonly #ending = new AbortController()
 
   /** @param failed is called with the error each time a check fails. */
   constructor(publisher: Publisher, failed?: (error: unknown) => void) {
     this.#publisher = publisher
     this.#failed = failed
+    const states = statesOf.get(publisher) ?? new Set()
+    statesOf.set(publisher, states.add(this))
   }
 
   /** The check in progress. Never rejects. */
@@ -40,25 +54,31 @@ export class PublisherState {
     return this.#known?.up ?? (this.#publisher.check === undefined ? true : undefined)
   }
 
-  /** Must be called when the relay has stopped: the publisher is not checked any more. */
-  end(): void {
-    this.#hasEnded = true
+  /**
+   * Aborts the check in flight, whose result is ignored. The publisher is not checked any more.
+   *
+   * @returns a promise that resolves when no check is in flight. It never rejects.
+   */
+  async end(): Promise<void> {
+    this.#ending.abort()
+    await this.#checking
   }
 
   /** Begins a check. A state that the relay reports during the check takes precedence over its result. */
   #check(): void {
     const publisher = this.#publisher
-    if (publisher.check === undefined || this.#checking !== undefined || this.#hasEnded) return
+    if (publisher.check === undefined || this.#checking !== undefined || this.#ending.signal.aborted) return
     const startedAt = performance.now()
     this.#checkedAt = startedAt
     const found = (up: boolean): void => {
       if ((this.#known?.at ?? -Infinity) <= startedAt) this.seen(up)
     }
-    const asked = async (): Promise<void> =>
-      publisher.check?.({ signal: AbortSignal.timeout(CHECK_TIMEOUT_MS) })
+    const signal = AbortSignal.any([AbortSignal.timeout(CHECK_TIMEOUT_MS), this.#ending.signal])
+    const asked = async (): Promise<void> => publisher.check?.({ signal })
     this.#checking = asked().then(
       () => found(true),
       (error: unknown) => {
+        if (this.#ending.signal.aborted) return
         found(false)
         this.#failed?.(error)
       },

@@ -38,18 +38,29 @@ export function spanParentOption(check: OptionChecker): SpanParent {
 
 /** The telemetry that is registered for the process. */
 export function registeredTelemetry(): GuardedTelemetry | undefined {
-  const registered = (globalThis as { readonly [telemetryKey]?: unknown })[telemetryKey]
+  const registered = readRegistered()
   if (registered === undefined) return undefined
   if (last?.registered !== registered) {
     last = { registered, guard: isTelemetry(registered) ? guardOf(registered) : undefined }
     if (last.guard === undefined) {
       process.emitWarning(
-        "globalThis[Symbol.for('txbox.telemetry')] is no Telemetry: a function is missing. There are no traces and metrics.",
+        "globalThis[Symbol.for('txbox.telemetry')] is no Telemetry: a function is missing, or it cannot be read. There are no traces and metrics.",
         { type: 'TxboxWarning', code: 'TXBOX_TELEMETRY' },
       )
     }
   }
   return last.guard
+}
+
+/** In place of a registered telemetry whose property throws when it is read. */
+const UNREADABLE = {}
+
+function readRegistered(): unknown {
+  try {
+    return (globalThis as { readonly [telemetryKey]?: unknown })[telemetryKey]
+  } catch {
+    return UNREADABLE
+  }
 }
 
 function guardOf(telemetry: Telemetry): GuardedTelemetry {

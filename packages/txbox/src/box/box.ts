@@ -1,6 +1,7 @@
 import { DatabaseUnavailableError, InvalidOptionError } from '@txbox/core'
 import {
   Deadline,
+  GAUGES_END_MS,
   LifeCycle,
   OptionChecker,
   observeTables,
@@ -25,8 +26,6 @@ const SIGNALS = ['SIGTERM', 'SIGINT'] as const
 
 /** The share of the time of a stop in which the box ends without its parts, and its maximum. */
 const END_TIME = { share: 0.1, maxMs: 250 }
-/** How long the end waits until the lease of the metrics is released. */
-const GAUGES_MS = 50
 
 interface Tools extends TransactionTools {
   readonly parts: BoxParts
@@ -143,6 +142,8 @@ export class Box extends LifeCycle {
     this.#deadline.within(timeoutMs)
     this.#stopping.abort(this.#stopped('start'))
     const forParts = timeoutMs - Math.min(timeoutMs * END_TIME.share, END_TIME.maxMs)
+    // Another process may read the tables while the parts end.
+    void this.#endGauges?.()
     const parts = this.#tools.parts.groups.flat()
     const ends = parts.map((part) => part.stop({ timeoutMs: forParts }))
     await this.#deadline.waitFor((this.#ended ??= this.#end(ends)))
@@ -152,10 +153,12 @@ export class Box extends LifeCycle {
   async #end(ends: readonly Promise<void>[]): Promise<void> {
     for (const name of SIGNALS) process.removeListener(name, this.#onSignal)
     await Promise.allSettled([...ends, this.#started])
-    if (this.#endGauges !== undefined) await within(this.#endGauges(), GAUGES_MS, () => undefined)
+    // A start that was in progress may have begun the gauges only now.
+    const gaugesEnded = this.#endGauges?.() ?? Promise.resolve()
     const { relay } = this.#tools.parts
     // Without a relay, nobody else closes the publisher.
     if (relay === undefined) await this.#settings.publisher?.close?.()
+    await within(gaugesEnded, GAUGES_END_MS, () => undefined)
   }
 
   async #start(): Promise<void> {
