@@ -100,7 +100,7 @@ test('a consumer counts deliveries, retries and dead letters, and an inbox its o
   })
   onTestFinished(() => consumer.stop())
   await consumer.start()
-  const about = { 'messaging.consumer.group.name': name }
+  const about = { consumer: name }
   await until(
     async () => (await valueOf('txbox.consumer.deliveries', about)) === 4,
     () => 'four deliveries',
@@ -110,9 +110,10 @@ test('a consumer counts deliveries, retries and dead letters, and an inbox its o
     async () => (await valueOf('txbox.consumer.dead_letters', about)) === 1,
     () => 'a dead letter',
   )
-  expect(await valueOf('messaging.client.consumed.messages', about)).toBe(4)
-  expect(await valueOf('messaging.process.duration', { ...about, 'error.type': 'TXBOX_PERMANENT' })).toBe(1)
   expect(await valueOf('txbox.inbox.messages', { ...about, outcome: 'processed' })).toBe(1)
+  const group = { 'messaging.consumer.group.name': name }
+  expect(await valueOf('messaging.client.consumed.messages', group)).toBe(4)
+  expect(await valueOf('messaging.process.duration', { ...group, 'error.type': 'TXBOX_PERMANENT' })).toBe(1)
   // The destination would be a time series for each topic.
   const consumed = await metric('messaging.client.consumed.messages')
   for (const { attributes } of consumed!.dataPoints)
