@@ -57,7 +57,7 @@ export const GAUGES: Readonly<Record<GaugeName, MetricText>> = {
   'txbox.outbox.backlog.age': { unit: 's', help: 'Age of the oldest of the messages that wait.' },
   'txbox.outbox.parked.messages': {
     unit: '{message}',
-    help: 'Messages that wait for another attempt, or for their time.',
+    help: 'Messages that wait for another attempt, behind another message of their key, or for their time.',
   },
   'txbox.outbox.dead_letters': {
     unit: '{message}',
