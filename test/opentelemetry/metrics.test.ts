@@ -151,7 +151,8 @@ test('a gauge is read at each export, also one from before the SDK, until it is 
   expect(reads).toBe(before)
 })
 
-test('a gauge of an idle process gets an SDK that starts later, without a count or a duration', async () => {
+/** An SDK that starts when the test says so; until then there is none. */
+function useLaterSdk(): MetricsUnderTest {
   const later = new MetricsUnderTest()
   metrics.disable()
   onTestFinished(async () => {
@@ -159,6 +160,26 @@ test('a gauge of an idle process gets an SDK that starts later, without a count 
     metrics.setGlobalMeterProvider(sdk.provider)
     await later.provider.shutdown()
   })
+  return later
+}
+
+test('a metric of another version of txbox is refused, and disturbs no other one, also when an SDK starts later', async () => {
+  const later = useLaterSdk()
+  const idle = openTelemetry()
+  const unknown = 'txbox.of.a.later.release' as never
+  expect(() => idle.observe(unknown, async () => [])).toThrow(/is no gauge of this version/)
+  expect(() => idle.count(unknown, 1, {})).toThrow(/is no counter of this version/)
+  expect(() => idle.record(unknown, 1, {})).toThrow(/is no histogram of this version/)
+  onTestFinished(idle.observe('txbox.oldest_due.age', async () => [{ value: 4, attributes: {} }]))
+  metrics.setGlobalMeterProvider(later.provider)
+  await until(
+    async () => (await later.valueOf('txbox.oldest_due.age')) === 4,
+    () => 'the gauge',
+  )
+})
+
+test('a gauge of an idle process gets an SDK that starts later, without a count or a duration', async () => {
+  const later = useLaterSdk()
   const idle = openTelemetry()
   onTestFinished(idle.observe('txbox.oldest_due.age', async () => [{ value: 3, attributes: {} }]))
   metrics.setGlobalMeterProvider(later.provider)
