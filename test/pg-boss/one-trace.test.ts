@@ -31,7 +31,7 @@ async function handled(data: PgBossPublisherOptions['data'], propagateContext: b
   await boss.work<object>(topic, { pollingIntervalSeconds: 0.5 }, async (jobs) => {
     for (const job of jobs) await inbox.run(fromPgBoss(job), effect)
   })
-  onTestFinished(async () => void (await boss.offWork(topic)))
+  onTestFinished(() => boss.offWork(topic))
   await withinRequest(spans, async () => {
     const transaction = await root.begin()
     const message = { topic, id: `${topic} 1`, payload: { total: 5 } }

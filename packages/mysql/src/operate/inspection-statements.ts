@@ -3,7 +3,7 @@ import { EXACT_CLAIMS, KEY_ENDS } from '@txbox/sql/stores'
 import type { Tables } from '../connection/identifiers.ts'
 import { literal } from '../connection/literals.ts'
 import { EPOCH } from '../queue/queue-receive-statements.ts'
-import { parkedCounts } from './parked-counts.ts'
+import { parkedCounts } from './parked-count-statements.ts'
 
 /** The tables whose engines and indexes are checked. */
 const OURS = [

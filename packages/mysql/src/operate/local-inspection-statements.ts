@@ -1,6 +1,6 @@
 /* MySQL and MariaDB have indexes of all rows; PostgreSQL has partial indexes for dead letters and for unhandled types. */
 import type { Tables } from '../connection/identifiers.ts'
-import { parkedCounts } from './parked-counts.ts'
+import { parkedCounts } from './parked-count-statements.ts'
 
 /**
  * The statements of `txbox status` and `txbox doctor` on local consumers. `?` is replaced by a value as a literal. Numbers are

@@ -1,7 +1,7 @@
 /* PostgreSQL has its own catalogs, which describe vacuum, sequences and collations. */
 import { EXACT_CLAIMS, KEY_ENDS } from '@txbox/sql/stores'
 import { EPOCH, UNKEYED_SHARD } from '../queue/queue-receive-statements.ts'
-import { DUE_SINCE, parkedCounts } from './parked-counts.ts'
+import { DUE_SINCE, parkedCounts } from './parked-count-statements.ts'
 
 /** All statements of `txbox status` and `txbox doctor`. `schema` is quoted. Numbers are returned as text. */
 export function inspectionStatements(schema: string) {

@@ -1,5 +1,5 @@
 /* PostgreSQL has partial indexes for dead letters and for unhandled types; MySQL and MariaDB have indexes of all rows. */
-import { DUE_SINCE, parkedCounts } from './parked-counts.ts'
+import { DUE_SINCE, parkedCounts } from './parked-count-statements.ts'
 
 /** The statements of `txbox status` and `txbox doctor` on local consumers. `schema` is quoted. Numbers are returned as text. */
 export function localInspectionStatements(schema: string) {
