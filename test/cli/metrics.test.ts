@@ -45,6 +45,7 @@ test('without a relay, the gauges of the tables are read at the scrape, and no p
       due_at: "now() + interval '1 hour'",
     }),
   )
+  for (const id of ['k1', 'k2']) await shop.sql(parked(id, { created_at: past, order_key: "'k'" }))
   await shop.sql(parked('d1', { created_at: past, dead_at: 'now()', attempts: '3' }))
   await shop.sql(
     parked('q1', { topic: `'wo"rk'`, created_at: "now() - interval '2 hours'", due_at: 'now()' }, 'queue'),
@@ -61,6 +62,9 @@ test('without a relay, the gauges of the tables are read at the scrape, and no p
   expect(valueOf(found, 'txbox_outbox_backlog_messages', { consumer: 'mailer' })).toBe(0)
   expect(valueOf(found, 'txbox_outbox_backlog_age_seconds')).toBeCloseTo(600, -2)
   expect(valueOf(found, 'txbox_outbox_parked_messages', { reason: 'retry' })).toBe(1)
+  expect(valueOf(found, 'txbox_outbox_parked_messages', { reason: 'key' })).toBe(2)
+  expect(valueOf(found, 'txbox_outbox_parked_messages', { reason: 'key', consumer: 'mailer' })).toBe(0)
+  expect(valueOf(found, 'txbox_outbox_backlog_age_seconds', { consumer: 'mailer' })).toBe(0)
   expect(valueOf(found, 'txbox_outbox_parked_messages', { reason: 'scheduled' })).toBe(1)
   expect(valueOf(found, 'txbox_outbox_dead_letters')).toBe(1)
   expect(valueOf(found, 'txbox_queue_messages', { queue: 'wo"rk', state: 'due' })).toBe(1)

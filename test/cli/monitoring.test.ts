@@ -114,6 +114,7 @@ test('promtool accepts the rules and the queries, and the alerts fire when they 
     'txbox_metrics_stale{instance="a"}': '0x200',
     'txbox_metrics_stale{instance="b"}': '1x200',
     'txbox_outbox_backlog_age_seconds{instance="a"}': '5x200',
+    'txbox_outbox_backlog_age_seconds{instance="a", consumer="mailer"}': '5x200',
     'txbox_outbox_dead_letters{instance="a"}': '0x200',
     'txbox_relay_publisher_up{instance="a"}': '1x200',
     'txbox_relay_shards{instance="a"}': '8x200',

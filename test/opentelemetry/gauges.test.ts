@@ -68,10 +68,10 @@ test('an SDK exports the messages in flight of a consumer, and the queue that it
   onTestFinished(() => consumer.stop({ timeoutMs: 500 }))
   await consumer.start()
   const inFlight = 'txbox.consumer.in_flight.messages'
-  await has(inFlight, { 'messaging.consumer.group.name': name }, (value) => value === 2)
+  await has(inFlight, { consumer: name }, (value) => value === 2)
   await has('txbox.queue.messages', { queue: queue.queue.name, state: 'in_flight' }, (value) => value === 2)
   gate.open()
-  await has(inFlight, { 'messaging.consumer.group.name': name }, (value) => value === 0)
+  await has(inFlight, { consumer: name }, (value) => value === 0)
   await consumer.stop()
 })
 

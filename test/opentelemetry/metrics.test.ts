@@ -100,7 +100,7 @@ test('a consumer counts deliveries, retries and dead letters, and an inbox its o
   })
   onTestFinished(() => consumer.stop())
   await consumer.start()
-  const about = { 'messaging.consumer.group.name': name }
+  const about = { consumer: name }
   await until(
     async () => (await valueOf('txbox.consumer.deliveries', about)) === 4,
     () => 'four deliveries',
@@ -110,9 +110,10 @@ test('a consumer counts deliveries, retries and dead letters, and an inbox its o
     async () => (await valueOf('txbox.consumer.dead_letters', about)) === 1,
     () => 'a dead letter',
   )
-  expect(await valueOf('messaging.client.consumed.messages', about)).toBe(4)
-  expect(await valueOf('messaging.process.duration', { ...about, 'error.type': 'TXBOX_PERMANENT' })).toBe(1)
   expect(await valueOf('txbox.inbox.messages', { ...about, outcome: 'processed' })).toBe(1)
+  const group = { 'messaging.consumer.group.name': name }
+  expect(await valueOf('messaging.client.consumed.messages', group)).toBe(4)
+  expect(await valueOf('messaging.process.duration', { ...group, 'error.type': 'TXBOX_PERMANENT' })).toBe(1)
   // The destination would be a time series for each topic.
   const consumed = await metric('messaging.client.consumed.messages')
   for (const { attributes } of consumed!.dataPoints)
@@ -169,7 +170,8 @@ test('a gauge is read at each export, also one from before the SDK, until it is 
   expect(reads).toBe(before)
 })
 
-test('a gauge of an idle process gets an SDK that starts later, without a count or a duration', async () => {
+/** An SDK that starts when the test says so; until then there is none. */
+function useLaterSdk(): MetricsUnderTest {
   const later = new MetricsUnderTest()
   metrics.disable()
   onTestFinished(async () => {
@@ -177,6 +179,26 @@ test('a gauge of an idle process gets an SDK that starts later, without a count 
     metrics.setGlobalMeterProvider(sdk.provider)
     await later.provider.shutdown()
   })
+  return later
+}
+
+test('a metric of another version of txbox is refused, and disturbs no other one, also when an SDK starts later', async () => {
+  const later = useLaterSdk()
+  const idle = openTelemetry()
+  const unknown = 'txbox.of.a.later.release' as never
+  expect(() => idle.observe(unknown, async () => [])).toThrow(/is no gauge of this version/)
+  expect(() => idle.count(unknown, 1, {})).toThrow(/is no counter of this version/)
+  expect(() => idle.record(unknown, 1, {})).toThrow(/is no histogram of this version/)
+  onTestFinished(idle.observe('txbox.oldest_due.age', async () => [{ value: 4, attributes: {} }]))
+  metrics.setGlobalMeterProvider(later.provider)
+  await until(
+    async () => (await later.valueOf('txbox.oldest_due.age')) === 4,
+    () => 'the gauge',
+  )
+})
+
+test('a gauge of an idle process gets an SDK that starts later, without a count or a duration', async () => {
+  const later = useLaterSdk()
   const idle = openTelemetry()
   onTestFinished(idle.observe('txbox.oldest_due.age', async () => [{ value: 3, attributes: {} }]))
   metrics.setGlobalMeterProvider(later.provider)

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { Pool } from 'pg'
-import { PgBoss, type JobWithMetadata, type Queue } from 'pg-boss'
+import { PgBoss, type ConstructorOptions, type JobWithMetadata, type Queue } from 'pg-boss'
 import { afterAll, beforeAll, inject } from 'vitest'
 import '../support/engines/provided.ts'
 import { createDatabase } from '../support/engines/servers/postgres-databases.ts'
@@ -42,7 +42,10 @@ export class PgBossUnderTest {
   }
 
   /** A started pg-boss that does nothing by itself, at another address of the database if one is given. */
-  async open(address?: { readonly host: string; readonly port: number }): Promise<PgBoss> {
+  async open(
+    address?: { readonly host: string; readonly port: number },
+    options: ConstructorOptions = {},
+  ): Promise<PgBoss> {
     const url = new URL(this.url)
     if (address !== undefined) {
       url.hostname = address.host
@@ -51,6 +54,7 @@ export class PgBossUnderTest {
     const boss = new PgBoss({
       ...{ connectionString: url.href, max: 4, connectionTimeoutMillis: 1000 },
       ...{ supervise: false, schedule: false, migrate: true },
+      ...options,
     })
     boss.on('error', () => undefined)
     await boss.start()

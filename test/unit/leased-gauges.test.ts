@@ -19,7 +19,7 @@ const LAG = {
   parked: none,
   oldestDue: { ageMs: 2000 },
 }
-const STATUS = { parked: none, scheduled: none, dead: none, claims: 3 }
+const STATUS = { refused: none, behind: none, scheduled: none, dead: none, claims: 3 }
 const INSPECTION = {
   lag: async (): Promise<object> => LAG,
   oldestOutsideOutbox: async () => [{ ageMs: 3000, in: 'queue', topic: 'q' }],

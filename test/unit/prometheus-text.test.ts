@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { InvalidOptionError } from '@txbox/core'
 import { GuardedTelemetry } from '@txbox/core/internal'
 import { prometheusTelemetry } from '@txbox/prometheus'
+import { parseMetrics } from '../support/subjects/metrics-text.ts'
 import { checkedByPromtool } from '../support/subjects/promtool.ts'
 
 /** The lines that begin with a name, without those of its help and its type. */
@@ -103,6 +104,89 @@ test('names that become the same label are one label with both values', async ()
   checkedByPromtool(text)
 })
 
+test('names of attributes that are no names of labels, or those of the format itself, make no invalid line', async () => {
+  const metrics = prometheusTelemetry({ resource: { '': 'x', ü: 'y' } })
+  for (const name of ['', '__name__', 'le', '9', '-', 'é', '{a="', '__proto__', 'a\nb']) {
+    metrics.count('txbox.inbox.messages', 1, { [name]: 'v' })
+    metrics.record('txbox.relay.latency', 1, { [name]: 'v' })
+  }
+  const text = await metrics.text()
+  checkedByPromtool(text)
+  expect(lines(text, 'target_info')).toEqual(['target_info{_="x;y"} 1'])
+  const labels = ['_', '_name_', 'le_', '_9', '_a_', '_proto_', 'a_b']
+  const counts: Readonly<Record<string, number>> = { _: 3 }
+  expect(lines(text, 'txbox_inbox_messages_total')).toEqual(
+    labels.map((label) => `txbox_inbox_messages_total{${label}="v"} ${counts[label] ?? 1}`),
+  )
+  expect(text).toContain('txbox_relay_latency_seconds_bucket{le_="v",le="+Inf"} 1\n')
+  // Each line is a sample, and none occurs twice.
+  const samples = parseMetrics(text).map(({ name, labels: of }) => JSON.stringify([name, of]))
+  expect(new Set(samples).size).toBe(samples.length)
+})
+
+test('a gauge may be infinite or no number; what is no value at all keeps the last values, and marks the metrics as stale', async () => {
+  const metrics = prometheusTelemetry()
+  let values: readonly unknown[] = [Infinity, -Infinity, NaN, -0, 1e21, 1e-7]
+  metrics.observe('txbox.queue.age', async () =>
+    values.map((value, n) => ({ value: value as number, attributes: { n } })),
+  )
+  const expected = ['+Inf', '-Inf', 'NaN', '0', '1e+21', '1e-7'].map(
+    (value, n) => `txbox_queue_age_seconds{n="${n}"} ${value}`,
+  )
+  for (const wrong of [undefined, null, '5', 'x y', 5n, {}]) {
+    values = [Infinity, -Infinity, NaN, -0, 1e21, 1e-7]
+    expect(await metrics.text()).toContain('txbox_metrics_stale 0\n')
+    values = [1, wrong]
+    const text = await metrics.text()
+    expect(lines(text, 'txbox_queue_age_seconds')).toEqual(expected)
+    expect(text).toContain('txbox_metrics_stale 1\n')
+    checkedByPromtool(text)
+  }
+})
+
+test('a metric that txbox does not have is a mistake of the caller, and the others are written', async () => {
+  const metrics = prometheusTelemetry()
+  metrics.count('txbox.inbox.messages', 1, {})
+  for (const name of ['txbox.of.a.later.release', 'constructor', '__proto__', '']) {
+    expect(() => metrics.count(name as never, 1, {})).toThrow(/is no counter of this version/)
+    expect(() => metrics.record(name as never, 1, {})).toThrow(/is no histogram of this version/)
+    expect(() => metrics.observe(name as never, async () => [])).toThrow(/is no gauge of this version/)
+  }
+  expect(lines(await metrics.text(), 'txbox_')).toEqual([
+    'txbox_inbox_messages_total 1',
+    'txbox_metrics_stale 0',
+  ])
+})
+
+test('ten thousand consumers are a valid text, which is there within two seconds', async () => {
+  const metrics = prometheusTelemetry()
+  const consumers = Array.from({ length: 10_000 }, (_, n) => `consumer "${n}"`)
+  metrics.observe('txbox.outbox.backlog.age', async () =>
+    consumers.map((consumer, value) => ({ value, attributes: { consumer } })),
+  )
+  const guarded = new GuardedTelemetry(metrics)
+  for (const consumer of consumers) {
+    const attributes = { consumer }
+    guarded.observe('txbox.consumer.in_flight.messages', async () => [{ value: 1, attributes }])
+    metrics.observe('txbox.queue.messages', async () => [{ value: 2, attributes }])
+    metrics.count('txbox.consumer.deliveries', 1, attributes)
+    metrics.record('messaging.process.duration', 0.02, attributes)
+  }
+  const begunAt = performance.now()
+  const text = await metrics.text()
+  expect(performance.now() - begunAt).toBeLessThan(2000)
+  for (const name of [
+    'txbox_outbox_backlog_age_seconds',
+    'txbox_consumer_in_flight_messages',
+    'txbox_queue_messages',
+  ])
+    expect(lines(text, `${name}{`)).toHaveLength(10_000)
+  expect(lines(text, 'txbox_consumer_deliveries_total{')).toHaveLength(2001)
+  expect(text).toContain('messaging_process_duration_seconds_count{otel_metric_overflow="true"} 8000\n')
+  expect(text).toContain('txbox_metrics_stale 0\n')
+  checkedByPromtool(text)
+})
+
 test('a gauge that fails or is late keeps its last values and marks the metrics as stale; no second reading begins', async () => {
   const metrics = prometheusTelemetry({ timeoutMs: 20 })
   let read = async (): Promise<number> => 1
@@ -163,7 +247,9 @@ test('beyond 2000 time series, what is counted goes into one more series', async
 test('values that are no amounts are mistakes, which a guard keeps away from the work', async () => {
   const metrics = prometheusTelemetry()
   expect(() => metrics.count('txbox.inbox.messages', -1, {})).toThrow(RangeError)
-  expect(() => metrics.record('txbox.relay.latency', NaN, {})).toThrow(RangeError)
+  for (const seconds of [NaN, Infinity, -1, '5' as never])
+    expect(() => metrics.record('txbox.relay.latency', seconds, {})).toThrow(RangeError)
+  expect(await metrics.text()).not.toContain('txbox_relay')
   expect(await metrics.text()).not.toContain('txbox_inbox')
   const guarded = new GuardedTelemetry(metrics)
   expect(await guarded.span({ name: 's', kind: 'client', attributes: {} }, async () => 1)).toBe(1)

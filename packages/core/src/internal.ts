@@ -100,7 +100,7 @@ export { mysqlVersionRange, postgresVersionRange } from './database/version-rang
 export { within } from './time/within.ts'
 export { ATTRIBUTES } from './telemetry/names.ts'
 export { withoutDestination } from './telemetry/without-destination.ts'
-export { BUCKETS, COUNTERS, GAUGES, HISTOGRAMS } from './telemetry/metric-texts.ts'
+export { BUCKETS, metricText } from './telemetry/metric-texts.ts'
 export { observeDatabase } from './gauges/database-gauges.ts'
 export { seriesOf } from './telemetry/joined-gauge.ts'
 export { GAUGES_END_MS, observeTables } from './gauges/leased-gauges.ts'

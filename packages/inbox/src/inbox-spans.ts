@@ -56,7 +56,7 @@ export class InboxSpans {
   /** What `process` has counted may still be rolled back by its caller. */
   #count(telemetry: Telemetry, outcome: string, count: number): void {
     telemetry.count('txbox.inbox.messages', count, {
-      [ATTRIBUTES.consumerGroup]: this.#processing.consumer,
+      consumer: this.#processing.consumer,
       outcome,
     })
   }

@@ -8,7 +8,7 @@ import {
   type ObservableGauge,
 } from '@opentelemetry/api'
 import type { CounterName, GaugeName, HistogramName, Observation } from '@txbox/core'
-import { BUCKETS, COUNTERS, GAUGES, HISTOGRAMS } from '@txbox/core/internal'
+import { BUCKETS, metricText } from '@txbox/core/internal'
 import { ObservedGauge } from './observed-gauge.ts'
 
 /** How often gauges look for the SDK, which may start later than txbox. */
@@ -39,7 +39,7 @@ export class Instruments {
     const meter = this.#current()
     let counter = this.#counters.get(metric)
     if (counter === undefined) {
-      counter = meter.createCounter(metric, described(COUNTERS[metric]))
+      counter = meter.createCounter(metric, described('counter', metric))
       this.#counters.set(metric, counter)
     }
     return counter
@@ -50,7 +50,7 @@ export class Instruments {
     let histogram = this.#histograms.get(metric)
     if (histogram === undefined) {
       histogram = meter.createHistogram(metric, {
-        ...described(HISTOGRAMS[metric]),
+        ...described('histogram', metric),
         valueType: ValueType.DOUBLE,
         advice: { explicitBucketBoundaries: BUCKETS },
       })
@@ -64,8 +64,9 @@ export class Instruments {
     const gauge = new ObservedGauge(metric, read)
     // The meter may be another one now, which gets the gauges that there are.
     this.#current()
+    const observable = this.#observable(metric)
     this.#gauges.add(gauge)
-    gauge.exportBy(this.#observable(metric))
+    gauge.exportBy(observable)
     // Nothing else may happen for a long time.
     if (this.#given === undefined) this.#looking ??= setInterval(() => this.#current(), LOOK_MS).unref()
     return () => {
@@ -95,13 +96,14 @@ export class Instruments {
   #observable(metric: GaugeName): ObservableGauge {
     let observable = this.#observables.get(metric)
     if (observable === undefined) {
-      observable = this.#meter!.createObservableGauge(metric, described(GAUGES[metric]))
+      observable = this.#meter!.createObservableGauge(metric, described('gauge', metric))
       this.#observables.set(metric, observable)
     }
     return observable
   }
 }
 
-function described({ unit, help }: (typeof COUNTERS)[CounterName]): MetricOptions {
+function described(...about: Parameters<typeof metricText>): MetricOptions {
+  const { unit, help } = metricText(...about)
   return { unit, description: help }
 }

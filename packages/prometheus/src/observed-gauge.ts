@@ -29,7 +29,10 @@ export class ObservedGauge {
   async #readOnce(): Promise<void> {
     try {
       const observations = await this.#read()
-      this.#last = observations.map(({ value, attributes }) => ({ labels: labelsOf(attributes), value }))
+      this.#last = observations.map(({ value, attributes }) => {
+        if (typeof value !== 'number') throw new TypeError('The value of a gauge is a number.')
+        return { labels: labelsOf(attributes), value }
+      })
       this.#isStale = false
     } catch {
       // The metrics are marked as stale. The function that reads reports its errors itself.

@@ -1,12 +1,5 @@
 import type { Attributes, CounterName, GaugeName, HistogramName, SpanHandle, Telemetry } from '@txbox/core'
-import {
-  BUCKETS,
-  COUNTERS,
-  GAUGES,
-  HISTOGRAMS,
-  OptionChecker,
-  withoutDestination,
-} from '@txbox/core/internal'
+import { BUCKETS, OptionChecker, metricText, withoutDestination } from '@txbox/core/internal'
 import { ObservedGauge } from './observed-gauge.ts'
 import { CounterSeries, HistogramSeries } from './series.ts'
 import { formatted, labelsOf, prometheusName, type Family, type Sample } from './text-format.ts'
@@ -82,7 +75,7 @@ class Metrics implements PrometheusTelemetry {
     if (!(value >= 0 && Number.isFinite(value))) throw new RangeError(`${metric} cannot grow by ${value}.`)
     let series = this.#counters.get(metric)
     if (series === undefined) {
-      const { unit, help } = COUNTERS[metric]
+      const { unit, help } = metricText('counter', metric)
       series = new CounterSeries(prometheusName(metric, unit, 'counter'), help)
       this.#counters.set(metric, series)
     }
@@ -90,10 +83,11 @@ class Metrics implements PrometheusTelemetry {
   }
 
   record(metric: HistogramName, seconds: number, attributes: Attributes): void {
-    if (!Number.isFinite(seconds)) throw new RangeError(`${metric} cannot record ${seconds}.`)
+    if (!(seconds >= 0 && Number.isFinite(seconds)))
+      throw new RangeError(`${metric} cannot record ${seconds}.`)
     let series = this.#histograms.get(metric)
     if (series === undefined) {
-      const { unit, help } = HISTOGRAMS[metric]
+      const { unit, help } = metricText('histogram', metric)
       series = new HistogramSeries(prometheusName(metric, unit, 'histogram'), help, BUCKETS)
       this.#histograms.set(metric, series)
     }
@@ -101,6 +95,8 @@ class Metrics implements PrometheusTelemetry {
   }
 
   observe(metric: GaugeName, read: Parameters<Telemetry['observe']>[1]): () => void {
+    // `text` never rejects, so that one wrong name does not hide all other metrics.
+    metricText('gauge', metric)
     const gauge = new ObservedGauge(read)
     const ofMetric = this.#gauges.get(metric) ?? new Set()
     this.#gauges.set(metric, ofMetric.add(gauge))
@@ -121,7 +117,7 @@ class Metrics implements PrometheusTelemetry {
 }
 
 function gaugeFamily(metric: GaugeName, gauges: ReadonlySet<ObservedGauge>): Family {
-  const { unit, help } = GAUGES[metric]
+  const { unit, help } = metricText('gauge', metric)
   // Two gauges with the same labels would be an invalid text: the later one counts.
   const samples = new Map<string, Sample>()
   for (const gauge of gauges) for (const sample of gauge.samples) samples.set(sample.labels, sample)

@@ -33,7 +33,7 @@ export function prometheusName(metric: string, unit: string, kind: MetricKind): 
 export function labelsOf(attributes: Attributes): string {
   const labels = new Map<string, string>()
   for (const name of Object.keys(attributes).toSorted()) {
-    const label = sanitized(name)
+    const label = labelOf(name)
     const value = String(attributes[name])
     const before = labels.get(label)
     labels.set(label, before === undefined ? value : `${before};${value}`)
@@ -63,7 +63,13 @@ export function formatted(families: Iterable<Family>): string {
 
 function sanitized(name: string): string {
   const replaced = name.replaceAll(/[^a-zA-Z0-9_]+/g, '_').replaceAll(/_{2,}/g, '_')
-  return /^[0-9]/.test(replaced) ? `_${replaced}` : replaced
+  return /^[a-zA-Z_]/.test(replaced) ? replaced : `_${replaced}`
+}
+
+/** `le` is the label of a histogram's bucket, which may not occur twice. */
+function labelOf(attribute: string): string {
+  const label = sanitized(attribute)
+  return label === 'le' ? 'le_' : label
 }
 
 /** Control characters, also line ends, are shown as in a log: a person may read the metrics on a terminal. */

@@ -1,4 +1,4 @@
-import { ATTRIBUTES, observeTables, whileInUse } from '@txbox/core/internal'
+import { observeTables, whileInUse } from '@txbox/core/internal'
 import type { ConsumerSettings } from '../options/consumer-settings.ts'
 
 /** The gauges of a consumer that runs: its messages in flight, and those of the tables of its database, if it has one. */
@@ -13,7 +13,7 @@ export function observeConsumer(
   { name, telemetry, work }: Pick<ConsumerSettings, 'name' | 'telemetry' | 'work'>,
   inFlight: () => number,
 ): ConsumerGauges {
-  const attributes = { [ATTRIBUTES.consumerGroup]: name }
+  const attributes = { consumer: name }
   const endOwn = whileInUse(telemetry, (inUse) =>
     inUse.observe('txbox.consumer.in_flight.messages', async () => [{ value: inFlight(), attributes }]),
   )

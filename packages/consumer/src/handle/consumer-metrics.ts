@@ -8,16 +8,17 @@ export function countEvents(
   consumer: string,
   telemetry: FindTelemetry,
 ): void {
-  const attributes = { [ATTRIBUTES.consumerGroup]: consumer }
+  const attributes = { consumer }
   events.tap((event) => {
     if (event === 'retried') telemetry()?.count('txbox.consumer.retries', 1, attributes)
     else if (event === 'dead-lettered') telemetry()?.count('txbox.consumer.dead_letters', 1, attributes)
   })
 }
 
-/** Records one call of the handler. */
+/** Records one call of the handler. `about` is what the metrics of the semantic conventions have. */
 export function recordHandled(
   telemetry: Telemetry,
+  consumer: string,
   about: Attributes,
   call: { readonly beganAt: number; readonly messages: number; readonly error: unknown },
 ): void {
@@ -25,7 +26,5 @@ export function recordHandled(
     call.error === undefined ? about : { ...about, [ATTRIBUTES.errorType]: errorTypeOf(call.error) }
   telemetry.record('messaging.process.duration', (performance.now() - call.beganAt) / 1000, attributes)
   telemetry.count('messaging.client.consumed.messages', call.messages, attributes)
-  telemetry.count('txbox.consumer.deliveries', call.messages, {
-    [ATTRIBUTES.consumerGroup]: about[ATTRIBUTES.consumerGroup]!,
-  })
+  telemetry.count('txbox.consumer.deliveries', call.messages, { consumer })
 }

@@ -50,7 +50,7 @@ export class TracedWork implements Work {
         error = thrown ?? 'thrown'
         throw thrown
       } finally {
-        recordHandled(telemetry, this.#attributes, { beganAt, messages: 1, error })
+        recordHandled(telemetry, this.#processing.consumer, this.#attributes, { beganAt, messages: 1, error })
       }
     })
   }
@@ -81,7 +81,11 @@ export class TracedWork implements Work {
         if (each.status === 'rejected') error ??= each.reason ?? 'thrown'
       }
       if (error !== undefined) handle.failed(error)
-      recordHandled(telemetry, this.#attributes, { beganAt, messages: batch.length, error })
+      recordHandled(telemetry, this.#processing.consumer, this.#attributes, {
+        beganAt,
+        messages: batch.length,
+        error,
+      })
     })
     // The work of a span begins before `span` returns.
     return results!

@@ -3,6 +3,7 @@ import type {
   Lag,
   LocalConsumerFigures,
   OldestDue,
+  ParkedFigures,
   QueueFigures,
   StatusFigures,
 } from '../ports/inspection-store.ts'
@@ -63,11 +64,9 @@ const CONSUMERS: Observers<readonly LocalConsumerFigures[]> = {
     all.map(({ name, oldestDue }) => seconds(oldestDue?.ageMs, { consumer: name })),
   'txbox.outbox.backlog.messages': (all) =>
     all.map(({ name, waiting }) => one(waiting.count, { consumer: name })),
+  'txbox.outbox.backlog.age': (all) => all.map(({ name, oldestMs }) => seconds(oldestMs, { consumer: name })),
   'txbox.outbox.parked.messages': (all) =>
-    all.flatMap(({ name, parked, scheduled }) => [
-      one(parked.count, { consumer: name, reason: 'retry' }),
-      one(scheduled.count, { consumer: name, reason: 'scheduled' }),
-    ]),
+    all.flatMap((figures) => parkedByReason(figures, { consumer: figures.name })),
   'txbox.outbox.dead_letters': (all) => all.map(({ name, dead }) => one(dead.count, { consumer: name })),
 }
 
@@ -84,10 +83,7 @@ const QUEUES: Observers<readonly QueueFigures[]> = {
 }
 
 const FIGURES: Observers<StatusFigures> = {
-  'txbox.outbox.parked.messages': ({ parked, scheduled }) => [
-    one(parked.count, { reason: 'retry' }),
-    one(scheduled.count, { reason: 'scheduled' }),
-  ],
+  'txbox.outbox.parked.messages': (figures) => parkedByReason(figures),
   'txbox.outbox.dead_letters': ({ dead }) => [one(dead.count)],
   'txbox.inbox.retention.rows': ({ claims }) => [one(claims, { table: 'inbox' })],
 }
@@ -128,6 +124,17 @@ export const GAUGES_OF_TABLES: readonly GaugeName[] = [
 function placeOf({ in: part, topic, consumer }: OldestDue): Attributes {
   if (consumer !== undefined) return { consumer }
   return part === 'queue' && topic !== undefined ? { queue: topic } : {}
+}
+
+function parkedByReason(
+  { refused, behind, scheduled }: ParkedFigures,
+  attributes: Attributes = {},
+): readonly Observation[] {
+  return [
+    one(refused.count, { ...attributes, reason: 'retry' }),
+    one(behind.count, { ...attributes, reason: 'key' }),
+    one(scheduled.count, { ...attributes, reason: 'scheduled' }),
+  ]
 }
 
 function one(value: number, attributes: Attributes = {}): Observation {

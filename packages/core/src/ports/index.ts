@@ -26,6 +26,7 @@ export type {
   LeaseFigures,
   LocalConsumerFigures,
   QueueFigures,
+  ParkedFigures,
   StatusFigures,
   StuckKey,
 } from './inspection-store.ts'

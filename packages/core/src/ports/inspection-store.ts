@@ -40,15 +40,28 @@ export interface OldestDue {
   readonly consumer?: string
 }
 
+/**
+ * Parked messages, by what they wait for. Of those that are due, the ones that have been due the longest are counted, up to the
+ * limit of all these counts together.
+ */
+export interface ParkedFigures {
+  /** The sum of `refused` and `behind`. */
+  readonly parked: BoundedCount
+  /** The number of messages that wait for another attempt. */
+  readonly refused: BoundedCount
+  /** The number of messages that wait behind another message of their key. */
+  readonly behind: BoundedCount
+  /** The number of messages with a `deliverAt` that have not been refused: their time has not come, or has just come. */
+  readonly scheduled: BoundedCount
+}
+
 /** The state of all tables at one moment. */
-export interface StatusFigures {
+export interface StatusFigures extends ParkedFigures {
   /** Over backlog, parked and scheduled messages, queues and local consumers; `undefined` if no message is due. */
   readonly oldestDue: OldestDue | undefined
   readonly backlog: BoundedCount
   /** The age of the oldest message in the backlog; `undefined` if the backlog is empty. */
   readonly oldestMs: number | undefined
-  readonly parked: BoundedCount
-  readonly scheduled: BoundedCount
   readonly dead: BoundedCount
   /** Leases that are held, and expired leases of shards that no other relay has taken over yet. */
   readonly leases: readonly LeaseFigures[]
@@ -83,15 +96,16 @@ export interface QueueFigures {
 }
 
 /** A local consumer that has rows or subscriptions. */
-export interface LocalConsumerFigures {
+export interface LocalConsumerFigures extends ParkedFigures {
   readonly name: string
   /** The types that are registered for the consumer. Outboxes may have further subscriptions as options. */
   readonly types: readonly string[]
   /** The number of messages that have not been tried yet. */
   readonly waiting: BoundedCount
-  /** The number of messages that wait for another attempt, for a handler of their type, or behind such a message of their key. */
-  readonly parked: BoundedCount
-  readonly scheduled: BoundedCount
+  /** The age of the oldest of them; `undefined` if there is none. */
+  readonly oldestMs: number | undefined
+  /** The number of messages that wait for another attempt, or for a handler of their type. */
+  readonly refused: BoundedCount
   readonly dead: BoundedCount
   /** Some of the types of parked messages for which the consumer has no handler. */
   readonly unhandled: readonly string[]

@@ -1,7 +1,7 @@
 import type { CounterName, GaugeName, HistogramName } from './names.ts'
 
 /** The unit of a metric, by the UCUM code of the semantic conventions, and what it measures. */
-interface MetricText {
+export interface MetricText {
   /** A unit in braces only says what is counted, and is no part of the name. */
   readonly unit: string
   readonly help: string
@@ -10,7 +10,7 @@ interface MetricText {
 /** The upper bounds of the buckets of all histograms, by the semantic conventions, in seconds. */
 export const BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
 
-export const COUNTERS: Readonly<Record<CounterName, MetricText>> = {
+const COUNTERS: Readonly<Record<CounterName, MetricText>> = {
   'messaging.client.sent.messages': {
     unit: '{message}',
     help: 'Messages that were passed to a broker, also those that it refused.',
@@ -34,7 +34,7 @@ export const COUNTERS: Readonly<Record<CounterName, MetricText>> = {
   'txbox.consumer.dead_letters': { unit: '{message}', help: 'Deliveries that became dead letters.' },
 }
 
-export const HISTOGRAMS: Readonly<Record<HistogramName, MetricText>> = {
+const HISTOGRAMS: Readonly<Record<HistogramName, MetricText>> = {
   'messaging.client.operation.duration': { unit: 's', help: 'Duration of a call of the publisher.' },
   'messaging.process.duration': { unit: 's', help: 'Duration of the handling of a message.' },
   'txbox.relay.latency': {
@@ -45,7 +45,7 @@ export const HISTOGRAMS: Readonly<Record<HistogramName, MetricText>> = {
   'txbox.gc.duration': { unit: 's', help: 'Duration of a run of the garbage collector.' },
 }
 
-export const GAUGES: Readonly<Record<GaugeName, MetricText>> = {
+const GAUGES: Readonly<Record<GaugeName, MetricText>> = {
   'txbox.oldest_due.age': {
     unit: 's',
     help: 'How long the message has been due that has been due the longest: in the outbox, in the queue, for the local consumer.',
@@ -57,7 +57,7 @@ export const GAUGES: Readonly<Record<GaugeName, MetricText>> = {
   'txbox.outbox.backlog.age': { unit: 's', help: 'Age of the oldest of the messages that wait.' },
   'txbox.outbox.parked.messages': {
     unit: '{message}',
-    help: 'Messages that wait for another attempt, or for their time.',
+    help: 'Messages that wait for another attempt, behind another message of their key, or for their time.',
   },
   'txbox.outbox.dead_letters': {
     unit: '{message}',
@@ -79,4 +79,18 @@ export const GAUGES: Readonly<Record<GaugeName, MetricText>> = {
     unit: 's',
     help: 'How long the oldest message that can be received has been visible.',
   },
+}
+
+const TEXTS = { counter: COUNTERS, histogram: HISTOGRAMS, gauge: GAUGES } as const
+
+/**
+ * Returns the unit of a metric, and what it measures.
+ *
+ * @throws {RangeError} for a metric that this version of txbox does not have. A part of txbox may be of another version.
+ */
+export function metricText(kind: keyof typeof TEXTS, metric: string): MetricText {
+  const texts: Readonly<Record<string, MetricText>> = TEXTS[kind]
+  if (!Object.hasOwn(texts, metric))
+    throw new RangeError(`'${metric}' is no ${kind} of this version of txbox.`)
+  return texts[metric]!
 }

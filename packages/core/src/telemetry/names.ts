@@ -3,7 +3,10 @@
  * itself, which begin with `txbox.`. A minor release of txbox may change the names of the conventions until these are stable.
  */
 
-/** The names of the attributes of spans and metrics. */
+/**
+ * The names of the attributes of spans, and of metrics of the conventions. Metrics that begin with `txbox.` have attributes of one
+ * word, such as `consumer`, `queue`, `outcome` and `reason`.
+ */
 export const ATTRIBUTES = {
   system: 'messaging.system.name',
   operationType: 'messaging.operation.type',

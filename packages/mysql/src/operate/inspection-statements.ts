@@ -3,6 +3,7 @@ import { EXACT_CLAIMS, KEY_ENDS } from '@txbox/sql/stores'
 import type { Tables } from '../connection/identifiers.ts'
 import { literal } from '../connection/literals.ts'
 import { EPOCH } from '../queue/queue-receive-statements.ts'
+import { parkedCounts } from './parked-count-statements.ts'
 
 /** The tables whose engines and indexes are checked. */
 const OURS = [
@@ -59,6 +60,7 @@ export function inspectionStatements({
   /** Dead letters have no `due_since`. */
   const dueIn = (table: string, name: 'parked' | 'queue'): string =>
     `from ${table} as m force index (${name}_due_since) where m.due_since <= utc_timestamp(6)`
+  const counted = parkedCounts(parked, 'parked_due_since')
   const oldest = `hex(oldest.id) as id, cast(oldest.topic as binary) as topic,
   cast(timestampdiff(microsecond, oldest.since, utc_timestamp(6)) div 1000 as char) as age_ms`
   return {
@@ -101,8 +103,7 @@ from (
     figures: `
 select
   ${lag},
-  ${count(`from ${parked} where dead_at is null and deliver_at is null`)} as parked,
-  ${count(`from ${parked} where dead_at is null and deliver_at is not null`)} as scheduled,
+  ${counted.columns},
   ${count(`from ${parked} where dead_at is not null`)} as dead,
   ${count(expired(inbox))} as expired,
   (
@@ -113,7 +114,8 @@ select
   (
     select cast(data_length + index_length as char) from information_schema.tables
     where table_schema = database() and table_name = ${literal(`${prefix}inbox`)}
-  ) as inbox_bytes`,
+  ) as inbox_bytes
+${counted.from}`,
 
     /** Counts the rows that a garbage collector would remove. A retention of null keeps dead letters forever. */
     collectable: `

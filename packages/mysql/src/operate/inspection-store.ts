@@ -25,8 +25,8 @@ const QUEUE_COUNTS = 5
 /** The number of tables in which `nextLocal` looks for consumers. */
 const LOCAL_TABLES = 3
 
-/** The number of counts in `localFigures`. Each takes the consumer and a limit as its values. */
-const LOCAL_COUNTS = 4
+/** The number of counts in `localFigures` before the age of the oldest message. Each takes the consumer and a limit as its values. */
+const LOCAL_COUNTS = 3
 
 /** The number of tables whose dead letters `collectable` counts together. */
 const DEAD_LETTER_TABLES = 3
@@ -51,8 +51,12 @@ export function inspectionStore(tables: Tables, root: RootAdapter, db: unknown):
     },
     consumerValue: (consumer) => ({ utf8: consumer }),
     nextLocalValues: (consumer) => Array.from({ length: LOCAL_TABLES }, () => ({ utf8: consumer })),
-    localFiguresValues: (consumer, limit) =>
-      Array.from({ length: LOCAL_COUNTS }, () => [{ utf8: consumer }, limit]).flat(),
+    localFiguresValues(consumer, limit) {
+      const name = { utf8: consumer }
+      const counts = Array.from({ length: LOCAL_COUNTS }, () => [name, limit]).flat()
+      // The consumer occurs once for each shard of the waiting messages. The parked ones that are due are counted last.
+      return [...counts, ...Array.from({ length: SHARDS }, () => name), name, limit]
+    },
     // The consumer occurs once for each shard of the waiting messages, and once for the parked ones.
     oldestInLocalValues: (consumer) => Array.from({ length: SHARDS + 1 }, () => ({ utf8: consumer })),
     keyEndsValues: (queue, shard, key) =>

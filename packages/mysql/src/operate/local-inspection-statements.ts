@@ -1,5 +1,6 @@
 /* MySQL and MariaDB have indexes of all rows; PostgreSQL has partial indexes for dead letters and for unhandled types. */
 import type { Tables } from '../connection/identifiers.ts'
+import { parkedCounts } from './parked-count-statements.ts'
 
 /**
  * The statements of `txbox status` and `txbox doctor` on local consumers. `?` is replaced by a value as a literal. Numbers are
@@ -8,8 +9,7 @@ import type { Tables } from '../connection/identifiers.ts'
 export function localInspectionStatements({ localOutbox, localParked, subscriptions }: Tables) {
   const count = (rows: string): string =>
     `(select cast(count(*) as char) from (select 1 ${rows} limit ?) as counted)`
-  /** Dead letters have no `due_since`. */
-  const parked = `from ${localParked} as m force index (local_parked_due_since) where m.consumer = ? and`
+  const parked = parkedCounts(localParked, 'local_parked_due_since', 'm.consumer = ? and ')
   const oldestOfShards = Array.from(
     { length: 16 },
     (_, shard) =>
@@ -32,12 +32,17 @@ from (
   (select min(s.consumer) from ${subscriptions} as s where s.consumer > ?)
 ) as first`,
 
+    /** Dead letters have no `due_since`. */
     localFigures: `
 select
   ${count(`from ${localOutbox} as o force index (primary) where o.consumer = ?`)} as waiting,
-  ${count(`${parked} m.due_since is not null and m.deliver_at is null`)} as parked,
-  ${count(`${parked} m.due_since is not null and m.deliver_at is not null`)} as scheduled,
-  ${count(`${parked} m.due_since is null`)} as dead`,
+  ${parked.columns},
+  ${count(`from ${localParked} as m force index (local_parked_due_since) where m.consumer = ? and m.due_since is null`)} as dead,
+  (
+    select cast(timestampdiff(microsecond, min(created_at), utc_timestamp(6)) div 1000 as char)
+    from (${oldestOfShards.join('\n      union all ')}) as first
+  ) as oldest_ms
+${parked.from}`,
 
     /** The types that are registered for a consumer. */
     localTypes: `

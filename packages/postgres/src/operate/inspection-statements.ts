@@ -1,6 +1,7 @@
 /* PostgreSQL has its own catalogs, which describe vacuum, sequences and collations. */
 import { EXACT_CLAIMS, KEY_ENDS } from '@txbox/sql/stores'
 import { EPOCH, UNKEYED_SHARD } from '../queue/queue-receive-statements.ts'
+import { DUE_SINCE, parkedCounts } from './parked-count-statements.ts'
 
 /** All statements of `txbox status` and `txbox doctor`. `schema` is quoted. Numbers are returned as text. */
 export function inspectionStatements(schema: string) {
@@ -26,9 +27,8 @@ export function inspectionStatements(schema: string) {
       select o.created_at from ${schema}.outbox as o where o.shard = shards.shard order by o.seq limit 1
     ) as first
   ) as oldest_ms`
-  /** The index on this expression finds the message that has been due the longest. */
-  const dueSince = 'greatest(m.created_at, m.deliver_at, m.redriven_at)'
-  const dueParked = `from ${schema}.parked as m where m.dead_at is null and ${dueSince} <= pg_catalog.statement_timestamp()`
+  const dueParked = `from ${schema}.parked as m where m.dead_at is null and ${DUE_SINCE} <= pg_catalog.statement_timestamp()`
+  const parked = parkedCounts(`${schema}.parked`)
   const age = ms('pg_catalog.clock_timestamp() - oldest.since')
   return {
     lag: `
@@ -51,9 +51,9 @@ from (
   )
   union all
   (
-    select case when m.deliver_at is null then 'parked' else 'scheduled' end, m.id, m.topic, ${dueSince}
+    select case when m.deliver_at is null then 'parked' else 'scheduled' end, m.id, m.topic, ${DUE_SINCE}
     ${dueParked}
-    order by ${dueSince}
+    order by ${DUE_SINCE}
     limit 1
   )
 ) as oldest
@@ -64,18 +64,17 @@ limit 1`,
     oldestInQueues: `
 select 'queue' as part, oldest.id, oldest.topic, ${age} as age_ms
 from (
-  select m.id, m.topic, ${dueSince} as since
+  select m.id, m.topic, ${DUE_SINCE} as since
   from ${schema}.queue as m
-  where m.dead_at is null and m.due_at is distinct from ${EPOCH} and ${dueSince} <= pg_catalog.statement_timestamp()
-  order by ${dueSince}
+  where m.dead_at is null and m.due_at is distinct from ${EPOCH} and ${DUE_SINCE} <= pg_catalog.statement_timestamp()
+  order by ${DUE_SINCE}
   limit 1
 ) as oldest`,
 
     figures: `
 select
   ${lag},
-  ${count(`from ${schema}.parked where dead_at is null and deliver_at is null`)} as parked,
-  ${count(`from ${schema}.parked where dead_at is null and deliver_at is not null`)} as scheduled,
+  ${parked.columns},
   ${count(`from ${schema}.parked where dead_at is not null`)} as dead,
   ${count(expired('inbox'))} as expired,
   (
@@ -83,7 +82,8 @@ select
     from pg_catalog.pg_class as c where c.oid = '${schema.replaceAll("'", "''")}.inbox'::regclass::oid
   ) as claims,
   (select pg_catalog.count(*) from (select from ${schema}.inbox limit ${EXACT_CLAIMS}) as counted)::text as counted_claims,
-  pg_catalog.pg_total_relation_size('${schema.replaceAll("'", "''")}.inbox')::text as inbox_bytes`,
+  pg_catalog.pg_total_relation_size('${schema.replaceAll("'", "''")}.inbox')::text as inbox_bytes
+${parked.from}`,
 
     /** $2 is the retention of dead letters in milliseconds; null keeps them forever. */
     collectable: `

@@ -1,12 +1,14 @@
 /* PostgreSQL has partial indexes for dead letters and for unhandled types; MySQL and MariaDB have indexes of all rows. */
+import { DUE_SINCE, parkedCounts } from './parked-count-statements.ts'
 
 /** The statements of `txbox status` and `txbox doctor` on local consumers. `schema` is quoted. Numbers are returned as text. */
 export function localInspectionStatements(schema: string) {
   /** Counts rows, but at most $1. */
   const count = (rows: string): string =>
     `(select pg_catalog.count(*) from (select ${rows} limit $1) as counted)::text`
-  const dueSince = 'greatest(m.created_at, m.deliver_at, m.redriven_at)'
-  const parked = `from ${schema}.local_parked as m where m.consumer = $2 and`
+  const ms = (interval: string): string =>
+    `pg_catalog.floor(pg_catalog.date_part('epoch', ${interval}) * 1000::double precision)::bigint::text`
+  const parked = parkedCounts(`${schema}.local_parked`, 'm.consumer = $2 and ')
   const unhandled = `from ${schema}.local_parked as m where m.unhandled and m.consumer = $1`
   return {
     /** The first consumer after $1 that has messages, dead letters or subscriptions; null if there is none. */
@@ -16,7 +18,7 @@ select least(
   (
     select m.consumer from ${schema}.local_parked as m
     where m.dead_at is null and m.consumer > $1
-    order by m.consumer, ${dueSince}
+    order by m.consumer, ${DUE_SINCE}
     limit 1
   ),
   (
@@ -32,9 +34,19 @@ select least(
     localFigures: `
 select
   ${count(`from ${schema}.local_outbox as o where o.consumer = $2`)} as waiting,
-  ${count(`${parked} m.dead_at is null and m.deliver_at is null`)} as parked,
-  ${count(`${parked} m.dead_at is null and m.deliver_at is not null`)} as scheduled,
-  ${count(`${parked} m.dead_at is not null`)} as dead`,
+  ${parked.columns},
+  ${count(`from ${schema}.local_parked as m where m.consumer = $2 and m.dead_at is not null`)} as dead,
+  (
+    select ${ms('pg_catalog.clock_timestamp() - pg_catalog.min(first.created_at)')}
+    from pg_catalog.generate_series(0, 15) as shards (shard)
+    cross join lateral (
+      select o.created_at from ${schema}.local_outbox as o
+      where o.consumer = $2 and o.shard = shards.shard
+      order by o.seq
+      limit 1
+    ) as first
+  ) as oldest_ms
+${parked.from}`,
 
     /** The types that are registered for a consumer ($1). */
     localTypes: `
@@ -64,7 +76,7 @@ limit 10`,
     /** The message of a consumer ($1) that has been due the longest: the oldest one that waits, or that is parked. */
     oldestInLocal: `
 select 'local' as part, oldest.id, oldest.topic,
-  pg_catalog.floor(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - oldest.since) * 1000::double precision)::bigint::text as age_ms
+  ${ms('pg_catalog.clock_timestamp() - oldest.since')} as age_ms
 from (
   (
     select first.id, first.topic, first.created_at as since
@@ -80,10 +92,10 @@ from (
   )
   union all
   (
-    select m.id, m.topic, ${dueSince}
+    select m.id, m.topic, ${DUE_SINCE}
     from ${schema}.local_parked as m
-    where m.dead_at is null and m.consumer = $1 and ${dueSince} <= pg_catalog.statement_timestamp()
-    order by ${dueSince}
+    where m.dead_at is null and m.consumer = $1 and ${DUE_SINCE} <= pg_catalog.statement_timestamp()
+    order by ${DUE_SINCE}
     limit 1
   )
 ) as oldest

@@ -19,8 +19,10 @@ select
       union all (select created_at from `txbox_outbox` where shard = 14 order by seq limit 1)
       union all (select created_at from `txbox_outbox` where shard = 15 order by seq limit 1)) as first
   ) as oldest_ms,
-  (select cast(count(*) as char) from (select 1 from `txbox_parked` where dead_at is null and deliver_at is null limit ?) as counted) as parked,
-  (select cast(count(*) as char) from (select 1 from `txbox_parked` where dead_at is null and deliver_at is not null limit ?) as counted) as scheduled,
+  cast(due.refused as char) as refused,
+  cast(due.behind as char) as behind,
+  cast(due.examined as char) as examined,
+  (select cast(count(*) as char) from (select 1 from `txbox_parked` as m force index (parked_due_since) where m.due_since > utc_timestamp(6) limit ?) as counted) as later,
   (select cast(count(*) as char) from (select 1 from `txbox_parked` where dead_at is not null limit ?) as counted) as dead,
   (select cast(count(*) as char) from (select 1 from `txbox_inbox` where expires_at <= utc_timestamp(6) limit ?) as counted) as expired,
   (
@@ -32,3 +34,14 @@ select
     select cast(data_length + index_length as char) from information_schema.tables
     where table_schema = database() and table_name = _utf8mb4'txbox_inbox'
   ) as inbox_bytes
+from (
+  select count(*) as examined,
+    count(case when m.due_at is null then 1 end) as behind,
+    count(case when m.due_at is not null and (m.deliver_at is null or m.attempts > 0) then 1 end) as refused
+  from (
+    select m.due_at, m.deliver_at, m.attempts
+    from `txbox_parked` as m force index (parked_due_since) where m.due_since <= utc_timestamp(6)
+    order by m.due_since
+    limit ?
+  ) as m
+) as due

@@ -1,4 +1,4 @@
-import type { BoundedCount, Finding } from '@txbox/core/ports'
+import type { BoundedCount, Finding, ParkedFigures } from '@txbox/core/ports'
 import { SchemaError } from '@txbox/core'
 import type { DatabaseErrors } from '../../errors/database-errors.ts'
 import type { Row, RowReader } from '../row-reader.ts'
@@ -83,6 +83,24 @@ export class FigureReader<V> {
   bounded(row: Row | undefined, name: string, limit = COUNT_LIMIT): BoundedCount {
     const count = this.#database.read.number(row, name)
     return { count, atLeast: count === limit }
+  }
+
+  /** Reads the counts of parked messages: the statement examines at most `limit` messages that are due, and counts later ones. */
+  parkedIn(row: Row | undefined, limit = COUNT_LIMIT): ParkedFigures {
+    const count = (name: string): number => this.#database.read.number(row, name)
+    const [refused, behind, examined, later] = [
+      count('refused'),
+      count('behind'),
+      count('examined'),
+      count('later'),
+    ]
+    const atLeast = examined === limit
+    return {
+      parked: { count: refused + behind, atLeast },
+      refused: { count: refused, atLeast },
+      behind: { count: behind, atLeast },
+      scheduled: { count: examined - refused - behind + later, atLeast: atLeast || later === limit },
+    }
   }
 
   ageIn(row: Row | undefined): number | undefined {

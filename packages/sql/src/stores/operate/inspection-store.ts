@@ -48,6 +48,8 @@ export class SqlInspectionStore<V> implements InspectionStore {
         ...database,
         run: (doing, text, values) => this.#figures.run(doing, text, values),
         bounded: (row, name) => this.#figures.bounded(row, name, LAG_COUNT_LIMIT),
+        parkedIn: (row) => this.#figures.parkedIn(row, LAG_COUNT_LIMIT),
+        ageIn: (row) => this.#figures.ageIn(row),
         oldestDue: (row) => this.#toOldestDue(row),
       },
       LAG_COUNT_LIMIT,
@@ -68,8 +70,7 @@ export class SqlInspectionStore<V> implements InspectionStore {
       oldestDue: oldestOf([await this.#oldestDue(sql.oldestInOutbox), ...(await this.oldestOutsideOutbox())]),
       backlog: count('backlog'),
       oldestMs: this.#figures.ageIn(figures),
-      parked: count('parked'),
-      scheduled: count('scheduled'),
+      ...this.#figures.parkedIn(figures, countLimit),
       dead: count('dead'),
       leases: leases.map((row) => ({
         name: read.key(row, 'name'),

@@ -1,4 +1,4 @@
-import type { BoundedCount, LocalConsumerFigures, OldestDue } from '@txbox/core/ports'
+import type { BoundedCount, LocalConsumerFigures, OldestDue, ParkedFigures } from '@txbox/core/ports'
 import type { Row, RowReader } from '../row-reader.ts'
 
 /** The maximum number of local consumers among which the message is sought that has been due the longest. */
@@ -19,6 +19,8 @@ export interface InspectedLocal<V> {
   readonly oldestInLocalValues: (consumer: string) => readonly V[]
   readonly run: (doing: string, text: string, values?: readonly V[]) => Promise<readonly Row[]>
   readonly bounded: (row: Row | undefined, name: string) => BoundedCount
+  readonly parkedIn: (row: Row | undefined) => ParkedFigures
+  readonly ageIn: (row: Row | undefined) => number | undefined
   readonly oldestDue: (row: Row | undefined) => OldestDue | undefined
 }
 
@@ -33,7 +35,7 @@ export class LocalInspection<V> {
   }
 
   async consumers(limit: number): Promise<readonly LocalConsumerFigures[]> {
-    const { sql, read, run, bounded, consumerValue, localFiguresValues } = this.#database
+    const { sql, read, run, bounded, parkedIn, ageIn, consumerValue, localFiguresValues } = this.#database
     const doing = 'reading the figures of local consumers'
     const running = await this.#running()
     const all: LocalConsumerFigures[] = []
@@ -47,8 +49,8 @@ export class LocalInspection<V> {
         name,
         types: types.map((each) => read.text(each, 'type')),
         waiting: bounded(row, 'waiting'),
-        parked: bounded(row, 'parked'),
-        scheduled: bounded(row, 'scheduled'),
+        oldestMs: ageIn(row),
+        ...parkedIn(row),
         dead: bounded(row, 'dead'),
         unhandled: unhandled.map((each) => read.text(each, 'type')),
         runsNow: running.has(name),
