@@ -16,6 +16,8 @@ export class HeldDeliveries {
   readonly lanes = new KeyLanes()
   /** The room of the deliveries that are held although nobody handles them. */
   readonly unhandled: HeldRoom
+  /** The number of handled deliveries whose acceptance has not been answered. */
+  #accepting = 0
   readonly #settings: ConsumerSettings
   readonly #heartbeats: Heartbeats | undefined
   readonly #held = new Set<HeldDelivery>()
@@ -41,6 +43,11 @@ export class HeldDeliveries {
   /** The number of deliveries that may still be received: none while a held message may crash the process. */
   get room(): number {
     return this.#suspects > 0 ? 0 : this.#settings.prefetch - this.#held.size
+  }
+
+  /** Whether half of the room is about to be free: the source accepts at least half of the deliveries that may be held. */
+  get isEmptying(): boolean {
+    return this.#accepting * 2 >= this.#settings.prefetch
   }
 
   /** The held deliveries, in the order in which they were received. */
@@ -101,6 +108,13 @@ export class HeldDeliveries {
       }
     }
     return true
+  }
+
+  /** Settles a delivery that was handled. Never rejects. */
+  async accept(held: HeldDelivery, accept: (delivery: Delivery) => Promise<void>): Promise<void> {
+    this.#accepting += 1
+    await held.settle(accept)
+    this.#accepting -= 1
   }
 
   /** Removes a delivery that was settled or lost. The next delivery of its key may run. */

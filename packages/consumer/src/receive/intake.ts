@@ -119,10 +119,14 @@ export class Intake {
     }
   }
 
-  /** Whether to receive now: waits until many deliveries can be received at once, unless a handler is free. */
+  /**
+   * Whether to receive now: waits until many deliveries can be received at once, unless a handler is free. Also then, waits while
+   * half of the room is about to be free.
+   */
   get #mayReceive(): boolean {
-    const { room, unhandled } = this.#held
-    return room > 0 && !unhandled.isBlocked && (room * 2 >= this.#settings.prefetch || this.#permits.isIdle)
+    const { room, unhandled, isEmptying } = this.#held
+    if (room <= 0 || unhandled.isBlocked) return false
+    return room * 2 >= this.#settings.prefetch || (this.#permits.isIdle && !isEmptying)
   }
 
   /** Waits until the source may be opened again. */

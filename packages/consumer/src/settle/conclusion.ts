@@ -97,7 +97,7 @@ export class Conclusion {
     { outcome, durationMs }: Extract<Verdict, { kind: 'handled' }>,
   ): Promise<undefined> {
     this.#outage.succeeded(performance.now() - durationMs)
-    if (!held.isSettled) await held.settle(this.#accept)
+    if (!held.isSettled) await this.#held.accept(held, this.#accept)
     if (held.isSettled) this.#held.remembered.forget(held.identity)
     // No object is made for nobody: this event occurs once for each message. Without a listener, a message that is too old
     // becomes a warning.

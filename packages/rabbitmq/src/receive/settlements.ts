@@ -20,7 +20,10 @@ export class Settlements<P> {
   readonly #unsettled = new Set<BrokerDelivery<P>>()
   /** The deliveries that were accepted in this turn of the event loop. */
   #accepted: BrokerDelivery<P>[] = []
+  /** The answer to the next request. */
   #answer: Promise<void> | undefined
+  /** Resolves when the request in flight has ended. */
+  #asked: Promise<void> | undefined
 
   constructor(channel: Channel, how: SettlementsHow) {
     this.#channel = channel
@@ -59,27 +62,34 @@ export class Settlements<P> {
 
   /**
    * Waits until the broker has processed the settlements that were sent. The broker does not answer settlements, but it
-   * processes the commands of a channel in order, and answers a request that follows the settlements. The settlements of one
-   * turn of the event loop share a request.
+   * processes the commands of a channel in order, and answers a request that follows the settlements.
    */
   async #answered(delivery: BrokerDelivery<P>): Promise<void> {
-    this.#answer ??= new Promise((resolve, reject) => {
-      setImmediate(() => {
-        this.#answer = undefined
-        // The client throws on a channel that has ended.
-        const answer = async (): Promise<unknown> => {
-          this.acknowledge()
-          return this.#channel.prefetch(this.#how.prefetch)
-        }
-        answer().then(() => resolve(), reject)
-      })
-    })
+    this.#answer ??= this.#ask()
     try {
       await this.#answer
     } catch (error) {
       // The broker may not have received the settlement.
       delivery.lose(this.#how.failed(error))
     }
+  }
+
+  /**
+   * Sends the acknowledgements and one request for all settlements since the request before, when that one was answered.
+   *
+   * @throws an error of the client, also if the channel has ended.
+   */
+  async #ask(): Promise<void> {
+    await this.#asked
+    await new Promise((resolve) => setImmediate(resolve))
+    this.#answer = undefined
+    this.acknowledge()
+    const asked = this.#channel.prefetch(this.#how.prefetch)
+    this.#asked = asked.then(
+      () => undefined,
+      () => undefined,
+    )
+    await asked
   }
 
   /** Acknowledges at the end of this turn of the event loop. */

@@ -6,10 +6,11 @@ interface Waiting {
   readonly reject: (error: unknown) => void
 }
 
-/** Gathers the ids of one turn of the event loop into one command. */
+/** Gathers the ids of one turn of the event loop, and those that come while a command is in flight, into one command. */
 export class GatheredIds {
   readonly #run: (ids: readonly string[]) => Promise<readonly Standing[]>
   #waiting: Waiting[] = []
+  #isRunning = false
 
   constructor(run: (ids: readonly string[]) => Promise<readonly Standing[]>) {
     this.#run = run
@@ -17,8 +18,19 @@ export class GatheredIds {
 
   /** @returns what the command has answered for this id. */
   add(id: string): Promise<Standing> {
-    if (this.#waiting.length === 0) setImmediate(() => void this.#send())
+    if (!this.#isRunning) void this.#sendAll()
     return new Promise((resolve, reject) => void this.#waiting.push({ id, resolve, reject }))
+  }
+
+  async #sendAll(): Promise<void> {
+    this.#isRunning = true
+    for (;;) {
+      // After an answer, the messages that have waited for it are handled in this time: the next ones of their keys.
+      await new Promise((resolve) => setImmediate(resolve))
+      if (this.#waiting.length === 0) break
+      await this.#send()
+    }
+    this.#isRunning = false
   }
 
   async #send(): Promise<void> {
