@@ -1,7 +1,7 @@
 // Checks that the programs of the brokers' pages run as pasted: installs the packages into an empty folder for each page,
 // by the commands of the README and of the page, compiles the programs, and runs them on a real server and a database of
-// their own. The consumer must print what its comment says, also for a second publication of the same message, and its
-// effect must be in the database once.
+// their own. The program of both sides must print what its comments say, also when it runs again and publishes the same
+// message, and its effect must be in the database once.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { connect as connectSocket } from 'node:net'
@@ -37,7 +37,7 @@ const REGION = 'eu-central-1'
 const LANES = 2
 
 /**
- * `prepare`: programs that run before the consumer, in this order. `copies`: the broker keeps a second publication of a
+ * `prepare`: programs that run before that of both sides, in this order. `copies`: the broker keeps a second publication of a
  * message, so that the inbox has to recognize it. `rare`: few machines have the server, so that the page is left out
  * without it, even with `CI=true`, as are the tests on Kafka.
  */
@@ -161,6 +161,16 @@ async function runAndCompare({ file, code }, project, env) {
     throw new Error(`${file} had to print '${expected}', and printed:\n${printed}`)
 }
 
+/** Runs a program until it has printed these lines, in any order, and ends it: it must end well, and have printed no other line. */
+async function runUntilPrinted({ file }, lines, project, env) {
+  const program = start(process.execPath, [file], project, env)
+  const expected = lines.toSorted().join('\n')
+  const printed = () => program.output.trim().split('\n').toSorted().join('\n') === expected
+  await waitUntil(printed, program, `'${lines.join(', ')}'`)
+  const [code] = await end(program, 'SIGTERM')
+  if (code !== 0 || !printed()) throw new Error(`${file} ended with ${code}:\n${program.output}`)
+}
+
 async function rowsOf(url, text) {
   const client = new Client({ connectionString: url })
   await client.connect()
@@ -179,18 +189,11 @@ async function runPrograms({ name, prepare, copies }, programs, project, env) {
     return program
   }
   for (const file of prepare) await runAndCompare(of(file), project, env)
-  const [consumerFile, publisherFile] = [`consume-from-${name}.ts`, `publish-to-${name}.ts`]
-  const consumer = start(process.execPath, [consumerFile], project, env)
-  const [processed] = expectedOf(of(consumerFile).code)
-  const expected = [processed]
-  const handled = () => consumer.output.trim() === expected.join('\n')
-  await runAndCompare(of(publisherFile), project, env)
-  await waitUntil(handled, consumer, `'${expected.join(', ')}'`)
-  await runAndCompare(of(publisherFile), project, env)
-  if (copies) expected.push(processed.replace('processed', 'duplicate'))
-  await waitUntil(handled, consumer, `'${expected.join(', ')}'`)
-  const [code] = await end(consumer, 'SIGTERM')
-  if (code !== 0 || !handled()) throw new Error(`${consumerFile} ended with ${code}:\n${consumer.output}`)
+  const both = of(`${name}.ts`)
+  const [processed, published] = expectedOf(both.code)
+  await runUntilPrinted(both, [processed, published], project, env)
+  const again = copies ? [processed.replace('processed', 'duplicate')] : []
+  await runUntilPrinted(both, [...again, published], project, env)
   const [left] = await rowsOf(
     env.DATABASE_URL,
     `select cents, (select count(*)::int from txbox.inbox where consumer = 'billing') as claims,
@@ -198,7 +201,7 @@ async function runPrograms({ name, prepare, copies }, programs, project, env) {
   )
   const effect = JSON.stringify(left)
   if (effect !== '{"cents":900,"claims":1,"outgoing":0}') throw new Error(`The programs left ${effect}.`)
-  const known = new Set([...prepare, consumerFile, publisherFile])
+  const known = new Set([...prepare, both.file])
   const others = programs.filter(({ file }) => !known.has(file)).map(({ file }) => file)
   if (others.length > 0) throw new Error(`Say in scripts/broker-pages.mjs how to run ${others.join(', ')}.`)
 }

@@ -1,6 +1,7 @@
-import { onTestFinished, test } from 'vitest'
+import { onTestFinished } from 'vitest'
 import { natsSource } from '@txbox/nats'
 import { sourceContract } from '@txbox/testing'
+import { testContract } from '../support/subjects/contract-tests.ts'
 import { UnreliableNetwork } from '../support/worlds/unreliable-network.ts'
 import { urlAt, useNats } from './nats-under-test.ts'
 
@@ -12,7 +13,7 @@ const traits = {
   ...{ settlesInTransaction: false, leaseMs: ACK_WAIT_MS },
 }
 
-const cases = sourceContract({ traits, offers: ['network', 'outage', 'lease'] }, async () => {
+const cases = sourceContract({ traits, countsReturns: true }, async () => {
   const stream = await nats.stream()
   const network = await UnreliableNetwork.to(nats.address)
   onTestFinished(() => network.close())
@@ -39,4 +40,4 @@ const cases = sourceContract({ traits, offers: ['network', 'outage', 'lease'] },
   }
 })
 
-test.for(cases.map((each) => [each.name, each.run] as const))('%s', ([, run]) => run())
+testContract(cases)

@@ -1,6 +1,7 @@
-import { describe, onTestFinished, test } from 'vitest'
+import { onTestFinished } from 'vitest'
 import { rabbitmqSource } from '@txbox/rabbitmq'
 import { sourceContract } from '@txbox/testing'
+import { testContract } from '../support/subjects/contract-tests.ts'
 import { UnreliableNetwork } from '../support/worlds/unreliable-network.ts'
 import { useBroker } from './broker-under-test.ts'
 
@@ -11,7 +12,7 @@ for (const type of ['quorum', 'classic'] as const) {
     ...{ delays: false, countsDeliveries: type === 'quorum', keepsRejected: true, ordersKeys: false },
     ...{ settlesInTransaction: false, leaseMs: undefined, isExclusive: false },
   }
-  const cases = sourceContract({ traits, offers: ['network', 'outage'] }, async () => {
+  const cases = sourceContract({ traits, countsReturns: true }, async () => {
     const deadLetterExchange = await broker.exchange('fanout')
     const graveyard = await broker.queue({ type })
     await broker.channel.bindQueue(graveyard, deadLetterExchange, '')
@@ -41,7 +42,5 @@ for (const type of ['quorum', 'classic'] as const) {
     }
   })
 
-  describe(`the source contract of a ${type} queue`, () => {
-    test.for(cases.map((each) => [each.name, each.run] as const))('%s', ([, run]) => run())
-  })
+  testContract(cases, { suffix: ` (${type} queue)` })
 }

@@ -1,6 +1,7 @@
-import { describe, onTestFinished, test } from 'vitest'
+import { onTestFinished } from 'vitest'
 import { redisSource, type RedisSourceOptions } from '@txbox/redis'
 import { sourceContract } from '@txbox/testing'
+import { testContract } from '../support/subjects/contract-tests.ts'
 import { UnreliableNetwork } from '../support/worlds/unreliable-network.ts'
 import { clientsOfTier, useRedis } from './redis-under-test.ts'
 import { leftIn, publishingClient, StreamLog, urlAt } from './streams-under-test.ts'
@@ -15,7 +16,7 @@ const traits = {
 }
 
 for (const how of ['url', ...clientsOfTier('ioredis')] as const) {
-  const cases = sourceContract({ traits, offers: ['network', 'outage', 'lease', 'uncounted'] }, async () => {
+  const cases = sourceContract({ traits }, async () => {
     const network = await UnreliableNetwork.to(redis.address)
     onTestFinished(() => network.close())
     const stream = uniqueName()
@@ -45,7 +46,5 @@ for (const how of ['url', ...clientsOfTier('ioredis')] as const) {
     }
   })
 
-  describe(`the source contract (${how})`, () => {
-    test.for(cases.map((each) => [each.name, each.run] as const))('%s', ([, run]) => run())
-  })
+  testContract(cases, { suffix: ` (${how})` })
 }

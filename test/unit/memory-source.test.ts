@@ -1,5 +1,5 @@
-import { describe, test } from 'vitest'
 import { sourceContract, type SourceContractOptions, type SourceTraits } from '@txbox/testing'
+import { testContract } from '../support/subjects/contract-tests.ts'
 import { MemorySource } from '../support/subjects/memory-source.ts'
 
 const BROKER: SourceTraits = {
@@ -24,21 +24,20 @@ const contract = (options: SourceContractOptions) =>
   })
 
 const KINDS: Readonly<Record<string, SourceContractOptions>> = {
-  'that counts': { traits: BROKER, offers: ['network', 'uncounted'] },
-  'that does not count': { traits: { ...BROKER, countsDeliveries: false }, offers: ['network'] },
+  'that counts': { traits: BROKER },
+  'that does not count': { traits: { ...BROKER, countsDeliveries: false } },
   'with leases and delays': {
     traits: { ...BROKER, delays: true, keepsRejected: false, leaseMs: 300 },
-    offers: ['network', 'uncounted', 'lease'],
   },
   'that orders keys': {
     traits: { ...BROKER, ordersKeys: true },
-    offers: ['network', 'uncounted'],
     inOrder: true,
   },
 }
 
 for (const [kind, options] of Object.entries(KINDS)) {
-  describe(`the source contract of a queue in memory ${kind}`, () => {
-    test.for(contract(options).map((each) => [each.name, each.run] as const))('%s', ([, run]) => run())
+  testContract(contract(options), {
+    suffix: ` (a queue in memory ${kind})`,
+    without: { L6: 'a queue in memory has no outage' },
   })
 }

@@ -71,7 +71,7 @@ test.for<[string, string, string, object]>([
     'sqsPublisher',
     { region: 'eu-central-1', endpoint: 'http://127.0.0.1:9324', concurrency: 4, attributes: ['a', 'b'] },
   ],
-  ['sns:?confirmTimeoutMs=10', '@txbox/sqs', 'sqsPublisher', { confirmTimeoutMs: 10 }],
+  ['sns:?confirmTimeoutMs=10', '@txbox/sqs', 'sqsPublisher', { confirmTimeoutMs: 10, check: 'sns' }],
 ])('%s', ([url, name, make, options]) => {
   expect(brokerCall(parsed(url))).toEqual({ package: name, make, options })
 })

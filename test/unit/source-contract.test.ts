@@ -7,6 +7,7 @@ import {
   type Source,
   type SourceContractOptions,
   type SourceTraits,
+  type SourceUnderTest,
 } from '@txbox/testing'
 import { MemorySource } from '../support/subjects/memory-source.ts'
 
@@ -17,7 +18,7 @@ const TRAITS: SourceTraits = {
 }
 const OPTIONS: SourceContractOptions = {
   traits: TRAITS,
-  ...{ offers: ['network', 'uncounted', 'lease'], competes: false, survivesCut: false, limitMs: 300 },
+  ...{ competes: false, survivesCut: false, limitMs: 300 },
 }
 
 /** What a source gets wrong: a change of what it opens, of its deliveries, or of its queue. */
@@ -157,19 +158,55 @@ describe('the contract of sources', () => {
     expect(await errorOf('D5', generous, { ...OPTIONS, traits: ordered })).toBeInstanceOf(AssertionError)
   })
 
-  test('a case about what a source cannot do is left out by name', () => {
+  test('a rule about what a source cannot do is no case', () => {
     const rules = (options: SourceContractOptions): string[] =>
       sourceContract(options, () => Promise.reject(new Error('not opened'))).map(({ rule }) => rule)
     const poor = {
       ...{ delays: false, countsDeliveries: false, keepsRejected: false, ordersKeys: false },
       ...{ settlesInTransaction: false, leaseMs: undefined, isExclusive: true },
     }
-    const all = ['network', 'outage', 'transactions', 'lease', 'uncounted'] as const
-    expect(rules({ traits: poor })).toEqual(['T1', 'D1', 'D2', 'D3', 'E1', 'E2', 'E3', 'E4', 'E10', 'L1'])
-    expect(rules({ traits: poor, offers: all })).toEqual(expect.arrayContaining(['L2', 'L3', 'L5', 'L6']))
+    const everywhere = ['T1', 'D1', 'D2', 'D3', 'E1', 'E2', 'E3', 'E4', 'E10', 'L1', 'L5', 'L6']
+    expect(rules({ traits: poor }).toSorted()).toEqual([...everywhere, 'L2', 'L3'].toSorted())
     const rich = { ...TRAITS, ordersKeys: true, settlesInTransaction: true }
-    const left = rules({ traits: rich, offers: all })
-    expect(left).toEqual(expect.arrayContaining(['D4', 'D5', 'E5', 'E6', 'E7', 'E8', 'E9', 'L4']))
-    expect(left).not.toContain('L2')
+    const all = [...everywhere, 'D4', 'D5', 'E5', 'E6', 'E7', 'E8', 'E9', 'L4'].toSorted()
+    expect(rules({ traits: rich }).toSorted()).toEqual(all)
+    expect(rules({ traits: rich, countsReturns: true })).not.toContain('E5')
+  })
+
+  test.for<[string, string, Partial<SourceUnderTest>, number?]>([
+    ['L5', "The subject has no 'network'.", {}],
+    ['L6', "The subject has no 'network.down', no 'network.up'.", { network: { cut: () => undefined } }],
+    ['E9', "The subject has no 'begin'.", {}],
+    [
+      'E8',
+      "The trait 'leaseMs' is 5001, and 5000 at most lets a case wait for the end of a lease.",
+      {},
+      5001,
+    ],
+  ])('%s is left out by name: %s', async ([rule, reason, members, leaseMs = TRAITS.leaseMs]) => {
+    const traits = { ...TRAITS, settlesInTransaction: true, leaseMs }
+    const source = new MemorySource(traits)
+    const closed: string[] = []
+    const subject: SourceUnderTest = {
+      source: { ...source, open: () => Promise.reject(new Error('the case is not left out')) },
+      send: nothing,
+      left: async () => 0,
+      close: () => void closed.push('subject'),
+      ...members,
+    }
+    const one = sourceContract({ traits }, async () => subject).find((each) => each.rule === rule)!
+    const skipped: string[] = []
+    await one.run({ skip: (text) => void skipped.push(text) })
+    expect(skipped).toEqual([reason])
+    const warned = new Promise<Error>((resolve) => void process.once('warning', resolve))
+    await one.run()
+    expect((await warned).message).toBe(`Left out: ${one.name}. ${reason}`)
+    expect(closed).toEqual(['subject', 'subject'])
+  })
+
+  test('a case takes the context of a runner, and needs none', () => {
+    const cases = sourceContract({ traits: TRAITS }, () => Promise.reject(new Error('not opened')))
+    // Runners that pass a callback pass it to functions with parameters.
+    expect(cases.map(({ run }) => run.length)).toEqual(cases.map(() => 0))
   })
 })

@@ -12,7 +12,6 @@ export type {
   SettlingTransaction,
   SourceContractOptions,
   SourceNetwork,
-  SourceOffer,
   SourceUnderTest,
 } from './source/source-under-test.ts'
 export type {

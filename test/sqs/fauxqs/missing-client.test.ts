@@ -50,17 +50,30 @@ test('a source says which package is missing', async () => {
 })
 
 test.for([
-  [[], 'The client for SQS is not installed. Run: npm install @aws-sdk/client-sqs'],
-  [['client-sqs'], 'SQS at 127.0.0.1:1 failed: connect ECONNREFUSED 127.0.0.1:1.'],
-  [['client-sns'], 'SNS at 127.0.0.1:1 failed: connect ECONNREFUSED 127.0.0.1:1.'],
-  [['client-sqs', 'client-sns'], 'SQS at 127.0.0.1:1 failed: connect ECONNREFUSED 127.0.0.1:1.'],
-] as const)('with %j, check asks the service whose client is installed', async ([clients, text]) => {
-  const output = await printed(
-    `
+  [[], '', 'The client for SQS is not installed. Run: npm install @aws-sdk/client-sqs'],
+  [['client-sqs'], '', 'SQS at 127.0.0.1:1 failed: connect ECONNREFUSED 127.0.0.1:1.'],
+  [['client-sns'], '', 'SNS at 127.0.0.1:1 failed: connect ECONNREFUSED 127.0.0.1:1.'],
+  [['client-sqs', 'client-sns'], '', 'SQS at 127.0.0.1:1 failed: connect ECONNREFUSED 127.0.0.1:1.'],
+  [
+    ['client-sqs', 'client-sns'],
+    "check: 'sns'",
+    'SNS at 127.0.0.1:1 failed: connect ECONNREFUSED 127.0.0.1:1.',
+  ],
+  [
+    ['client-sqs'],
+    "check: 'sns'",
+    'The client for SNS is not installed. Run: npm install @aws-sdk/client-sns',
+  ],
+] as const)(
+  'with the clients %j and the options {%s}, check asks the right service',
+  async ([clients, option, text]) => {
+    const output = await printed(
+      `
     process.env.AWS_ACCESS_KEY_ID = process.env.AWS_SECRET_ACCESS_KEY = 'test'
-    const publisher = sqsPublisher({ endpoint: 'http://127.0.0.1:1', region: 'eu-central-1' })
+    const publisher = sqsPublisher({ endpoint: 'http://127.0.0.1:1', region: 'eu-central-1', ${option} })
     await publisher.check({ signal: new AbortController().signal }).catch(({ message }) => console.log(message))`,
-    clients,
-  )
-  expect(output.trim()).toBe(text)
-})
+      clients,
+    )
+    expect(output.trim()).toBe(text)
+  },
+)

@@ -22,6 +22,7 @@ const wrongOptions = {
   'an attribute that AWS reserves': () => sqsPublisher({ attributes: ['AWS.trace'] }),
   'an attribute that txbox has': () => sqsPublisher({ attributes: ['content-type'] }),
   'an attribute with a blank': () => sqsPublisher({ attributes: ['a b'] }),
+  'a check of another service': () => sqsPublisher({ check: 'SNS' as never }),
   'no call at a time': () => sqsPublisher({ concurrency: 0 }),
   'too many calls': () => sqsPublisher({ concurrency: 257 }),
   'too short a time': () => sqsPublisher({ confirmTimeoutMs: 9 }),

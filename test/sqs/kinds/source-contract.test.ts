@@ -1,7 +1,8 @@
 import { SQSClient } from '@aws-sdk/client-sqs'
-import { inject, onTestFinished, test } from 'vitest'
+import { inject, onTestFinished } from 'vitest'
 import { sqsSource } from '@txbox/sqs'
 import { sourceContract } from '@txbox/testing'
+import { testContract } from '../../support/subjects/contract-tests.ts'
 import { attributeOf, clientSettings, endpointAt, useSqs } from '../sqs-under-test.ts'
 
 const sqs = useSqs()
@@ -13,7 +14,7 @@ const traits = {
   ...{ settlesInTransaction: false, leaseMs: LEASE_MS },
 }
 const cases = sourceContract(
-  { traits, offers: ['network', 'outage', 'lease'], inOrder: false, marksRedelivered: !fifo },
+  { traits, countsReturns: true, inOrder: false, marksRedelivered: !fifo },
   async () => {
     const queue = await sqs.current.queue({ fifo })
     const deadLetterQueue = await sqs.current.queue({ fifo })
@@ -48,4 +49,4 @@ const cases = sourceContract(
     }
   },
 )
-test.for(cases.map((each) => [each.name, each.run] as const))('%s', ([, run]) => run())
+testContract(cases)

@@ -121,7 +121,12 @@ function sqsCall(url: PublisherUrl): BrokerCall {
   return {
     package: '@txbox/sqs',
     make: 'sqsPublisher',
-    options: { ...options, ...(region !== undefined && { region }) },
+    // A queue needs no right at SNS, and a topic none at SQS: the scheme decides which of them is asked.
+    options: {
+      ...options,
+      ...(region !== undefined && { region }),
+      ...(scheme === 'sns' && { check: 'sns' }),
+    },
   }
 }
 

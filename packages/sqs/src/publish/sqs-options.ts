@@ -37,6 +37,12 @@ export interface SqsPublisherOptions {
    * @default []
    */
   attributes?: readonly string[] | undefined
+  /**
+   * The service to which `check` logs in, such as for the readiness of a relay.
+   *
+   * @default those whose clients you pass; without any, SQS, or SNS if only `@aws-sdk/client-sns` is installed
+   */
+  check?: 'sqs' | 'sns' | undefined
   /** How many requests are in flight at most, 1 to 256. @default 16 */
   concurrency?: number | undefined
   /** How long to wait for each answer, in milliseconds. 10 ms to an hour. @default 30_000 */
@@ -56,6 +62,8 @@ export interface PublisherSettings extends OutgoingSettings {
   readonly sqs: AwsServiceSettings
   readonly sns: AwsServiceSettings
   readonly destinationOf: (message: OutboxMessage) => unknown
+  /** `undefined`: the clients that there are decide. */
+  readonly checked: 'sqs' | 'sns' | undefined
   readonly concurrency: number
 }
 
@@ -63,7 +71,7 @@ export interface PublisherSettings extends OutgoingSettings {
 export function publisherSettings(check: OptionChecker, options: SqsPublisherOptions): PublisherSettings {
   check.known(
     ...['client', 'snsClient', ...CONNECTION_OPTIONS],
-    ...['destination', 'attributes', 'concurrency', 'maxMessageBytes'],
+    ...['destination', 'attributes', 'check', 'concurrency', 'maxMessageBytes'],
   )
   const connection = { ...connectionOptions(check, options), maxAttempts: 1 }
   const attributes = check.list('attributes', isAttribute, ATTRIBUTES)
@@ -76,6 +84,8 @@ export function publisherSettings(check: OptionChecker, options: SqsPublisherOpt
     destinationOf:
       check.callback<(message: OutboxMessage) => unknown>('destination') ?? (({ topic }) => topic),
     attributes: [...attributes],
+    checked:
+      options.check === undefined ? undefined : check.oneOf<'sqs' | 'sns'>('check', ['sqs', 'sns'], 'sqs'),
     concurrency: check.integer('concurrency', { min: 1, max: MOST_CALLS, default: 16 }),
     maxMessageBytes: check.integer('maxMessageBytes', { min: 1, max: SQS_BYTES, default: SQS_BYTES }),
   }

@@ -50,11 +50,11 @@ class SqsPublisher implements Publisher {
   readonly system = 'aws.sqs'
   readonly server: Publisher['server']
   readonly #settings: CallSettings
-  /** The services whose client the user has passed. `check` logs in to these. */
+  /** The services to which `check` logs in; none: that whose client is installed. */
   readonly #checked: readonly AwsService[]
   #isClosed = false
 
-  constructor({ sqs, sns, concurrency, ...settings }: PublisherSettings) {
+  constructor({ sqs, sns, checked, concurrency, ...settings }: PublisherSettings) {
     // A client of the user's may have another endpoint.
     const isOwn = sqs.client === undefined && sns.client === undefined
     this.server = isOwn && sqs.endpoint !== undefined ? serverOfUrl(sqs.endpoint) : undefined
@@ -65,10 +65,11 @@ class SqsPublisher implements Publisher {
       slots: new Slots(concurrency),
       seen: new RememberedNames(),
     }
-    this.#checked = [
+    const given = [
       ...(sqs.client === undefined ? [] : [services.sqs]),
       ...(sns.client === undefined ? [] : [services.sns]),
     ]
+    this.#checked = checked === undefined ? given : [services[checked]]
   }
 
   async publish(

@@ -1,3 +1,5 @@
+import { propertyOf } from '@txbox/core/internal'
+
 /** The context that a test runner, such as `node:test` or Vitest, passes to a test. */
 export interface CaseContext {
   /** Reports the test as skipped. */
@@ -15,6 +17,12 @@ export interface ContractCase {
    * left out: it calls `skip` of the runner's context with the reason, or without a context emits a warning of the process.
    */
   readonly run: (context?: CaseContext) => Promise<void>
+}
+
+/** @returns why a case that needs these members, as paths, says nothing about the subject; `undefined`: the subject has all of them */
+export function reasonWithout(subject: object, needs: readonly string[]): string | undefined {
+  const missing = needs.filter((path) => path.split('.').reduce<unknown>(propertyOf, subject) === undefined)
+  return missing.length === 0 ? undefined : `The subject has no '${missing.join("', no '")}'.`
 }
 
 /** Reports a case that is left out. */

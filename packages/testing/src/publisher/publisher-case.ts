@@ -1,5 +1,4 @@
-import { propertyOf } from '@txbox/core/internal'
-import { leaveOut, runAll, type ContractCase } from '../cases/contract-case.ts'
+import { leaveOut, reasonWithout, runAll, type ContractCase } from '../cases/contract-case.ts'
 import type { PublisherContractOptions, PublisherUnderTest } from './publisher-under-test.ts'
 
 /** An optional member of a subject, as a path. */
@@ -32,19 +31,15 @@ export function caseOf(
     // A function with parameters would be one with a callback, for some runners.
     run: async (...[context]) => {
       const subject = await open()
-      const missing = needs.filter((path) => !has(subject, path))
+      const reason = reasonWithout(subject, needs)
       await runAll([
-        () => (missing.length === 0 ? check(subject, options) : undefined),
+        () => (reason === undefined ? check(subject, options) : undefined),
         () => subject.publisher.close?.(),
         () => subject.refused?.publisher.close?.(),
         () => subject.unresolved?.close?.(),
         () => subject.close?.(),
       ])
-      if (missing.length > 0) leaveOut(context, name, `The subject has no '${missing.join("', no '")}'.`)
+      if (reason !== undefined) leaveOut(context, name, reason)
     },
   }
-}
-
-function has(subject: PublisherUnderTest, path: Member): boolean {
-  return path.split('.').reduce<unknown>(propertyOf, subject) !== undefined
 }

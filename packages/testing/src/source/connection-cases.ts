@@ -143,7 +143,7 @@ export const CONNECTIONS: readonly SourceDraft[] = [
   {
     rule: 'L6',
     says: 'opening fails retryably while the broker is unavailable, and works afterwards',
-    needs: ['outage'],
+    needs: ['network', 'network.down', 'network.up'],
     check: async (trial) => {
       const network = trial.subject.network!
       await network.down!()

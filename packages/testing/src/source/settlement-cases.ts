@@ -6,6 +6,8 @@ import type { SourceDraft } from './source-case.ts'
 import { ids, idsOf, sameDeliveries, settlesLate } from './source-trial.ts'
 
 const DELAY_MS = 400
+/** The case about leases waits until one is over, twice. */
+const LONGEST_LEASE_MS = 5000
 /** The clocks of the broker and of this process differ by no more, and timers fire no earlier. */
 const CLOCK_MS = 25
 
@@ -81,8 +83,7 @@ export const SETTLEMENTS: readonly SourceDraft[] = [
   {
     rule: 'E5',
     says: 'an uncounted retry and a return by close are not counted',
-    needs: ['uncounted'],
-    appliesTo: ({ traits }) => traits.countsDeliveries !== false,
+    appliesTo: ({ traits, countsReturns = false }) => traits.countsDeliveries !== false && !countsReturns,
     check: async (trial) => {
       const opened = await trial.open()
       await trial.subject.send(['a'])
@@ -134,8 +135,11 @@ export const SETTLEMENTS: readonly SourceDraft[] = [
   {
     rule: 'E8',
     says: 'a lease that is extended lasts; one that is over makes the delivery lost, and the message comes again',
-    needs: ['lease'],
     appliesTo: ({ traits }) => traits.leaseMs !== undefined,
+    leftOut: ({ traits: { leaseMs } }) =>
+      leaseMs! <= LONGEST_LEASE_MS
+        ? undefined
+        : `The trait 'leaseMs' is ${leaseMs}, and ${LONGEST_LEASE_MS} at most lets a case wait for the end of a lease.`,
     check: async (trial) => {
       const leaseMs = trial.traits.leaseMs!
       const opened = await trial.open()
@@ -164,7 +168,7 @@ export const SETTLEMENTS: readonly SourceDraft[] = [
   {
     rule: 'E9',
     says: 'a delivery that is settled in a transaction is accepted by its commit, and unsettled after a rollback',
-    needs: ['transactions'],
+    needs: ['begin'],
     appliesTo: ({ traits }) => traits.settlesInTransaction,
     check: async (trial) => {
       const opened = await trial.open()

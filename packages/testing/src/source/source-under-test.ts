@@ -4,9 +4,9 @@ import type { Source, SourceTraits } from '@txbox/core'
 export interface SourceNetwork {
   /** Breaks all connections; new ones are accepted. */
   cut(): void
-  /** Needed for `'outage'`: breaks all connections and refuses new ones. */
+  /** Breaks all connections and refuses new ones. */
   down?(): Promise<void>
-  /** Needed for `'outage'`: accepts connections again. */
+  /** Accepts connections again. */
   up?(): Promise<void>
 }
 
@@ -18,7 +18,10 @@ export interface SettlingTransaction {
   rollback(): Promise<void>
 }
 
-/** A source with an empty queue of its own, and the operations that only its broker offers. Each case gets a new one. */
+/**
+ * A source with an empty queue of its own, and the operations that only its broker offers. Each case gets a new one.
+ * Cases whose rule is about an optional member are left out if the member is missing.
+ */
 export interface SourceUnderTest {
   readonly source: Source
   /** Sends messages with these ids, in this order, and resolves when the broker has them. `key` is their ordering key. */
@@ -30,32 +33,20 @@ export interface SourceUnderTest {
   left(): Promise<number>
   /** Needed with the trait `keepsRejected`: the ids of the messages that were rejected since the case began. */
   readonly rejected?: (() => Promise<readonly string[]>) | undefined
-  /** Needed for `'network'`. */
+  /** For the rules about lost connections (L2 to L5), and with `down` and `up` for outages (L6). */
   readonly network?: SourceNetwork | undefined
-  /** Needed for `'transactions'`: begins a transaction. */
+  /** For E9, which is about sources with the trait `settlesInTransaction`: begins a transaction. */
   readonly begin?: (() => Promise<SettlingTransaction>) | undefined
   /** Called after the case, after all sources were closed. */
   close?(): Promise<void> | void
 }
 
-/** The optional members that the subject of a case has. */
-export type SourceOffer =
-  /** `network`. */
-  | 'network'
-  /** `network` with `down` and `up`. */
-  | 'outage'
-  /** `begin`, for a source with the trait `settlesInTransaction`. */
-  | 'transactions'
-  /** The trait `leaseMs` is short enough that cases wait until a lease is over, twice. */
-  | 'lease'
-  /** Returns that are not counted are not: `retry` with `counted: false`, and the return by `close`. */
-  | 'uncounted'
-
 export interface SourceContractOptions {
-  /** The traits that the source declares. Cases are left out, or expect less, according to them. */
+  /**
+   * The traits that the source declares. A rule about what such a source cannot do is no case, and other cases expect less. E8, about the
+   * end of leases, is left out by name if `leaseMs` is above 5,000.
+   */
   readonly traits: SourceTraits
-  /** The optional members that `open` provides. Cases that need another one are left out. */
-  readonly offers?: readonly SourceOffer[]
   /**
    * Whether messages without a key are delivered in the order in which they were sent.
    *
@@ -79,6 +70,13 @@ export interface SourceContractOptions {
    * @default true
    */
   readonly marksRedelivered?: boolean
+  /**
+   * `true` for a broker that also counts the returns that must not count: `retry` with `counted: false`, and the return by `close`. E5,
+   * which is about them, is then no case.
+   *
+   * @default false
+   */
+  readonly countsReturns?: boolean
   /**
    * Whether an open source continues after its connections were cut, and its deliveries can be settled then.
    *

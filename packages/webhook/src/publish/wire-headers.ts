@@ -28,20 +28,20 @@ export function wireHeaders(message: OutboxMessage, fixed: Headers): Headers {
     checkMessageHeader(id, name, value, headers)
     headers.set(name.toLowerCase(), value)
   }
-  const fields: readonly (readonly [string, string | undefined])[] = [
-    ['content-type', contentType === '' ? undefined : contentType],
-    [CONTENT_ENCODING, contentEncoding],
-    [WIRE_HEADERS.type, type],
-    [WIRE_HEADERS.key, key],
-    [WIRE_HEADERS.correlationId, correlationId],
-    [WIRE_HEADERS.time, createdAt.toISOString()],
-    [STANDARD_HEADERS.id, id],
+  const fields: readonly (readonly [field: string, header: string, value: string | undefined])[] = [
+    ['content type', 'content-type', contentType === '' ? undefined : contentType],
+    ['content encoding', CONTENT_ENCODING, contentEncoding],
+    ['type', WIRE_HEADERS.type, type],
+    ['key', WIRE_HEADERS.key, key],
+    ['correlation id', WIRE_HEADERS.correlationId, correlationId],
+    ['time', WIRE_HEADERS.time, createdAt.toISOString()],
+    ['id', STANDARD_HEADERS.id, id],
   ]
-  for (const [name, value] of fields) {
+  for (const [field, name, value] of fields) {
     if (value === undefined) continue
     if (name === CONTENT_ENCODING && headers.has(name))
       throw refusal(id, `it has a header '${name}' and a content encoding`)
-    checkValue(id, name, value)
+    checkValue(id, `its ${field}`, name, value)
     headers.set(name, value)
   }
   return Object.fromEntries(headers)
@@ -78,15 +78,15 @@ function checkMessageHeader(
     throw refusal(id, `its header '${shown}' has a name that HTTP cannot carry`)
   }
   if (typeof value !== 'string') throw refusal(id, `its header '${shown}' has a value that is no text`)
-  checkValue(id, name, value)
+  checkValue(id, `its header '${shown}'`, name, value)
 }
 
 /** HTTP would trim white space at the ends, and has no characters above U+00FF. */
-function checkValue(id: string, name: string, value: string): void {
+function checkValue(id: string, shown: string, name: string, value: string): void {
   if (value === value.trim() && isHeaderValue(name, value)) return
   throw refusal(
     id,
-    `its header '${oneLine(name)}' has a value that HTTP cannot carry unchanged: white space at an end, a control character, or a ` +
+    `${shown} has a value that HTTP cannot carry unchanged: white space at an end, a control character, or a ` +
       'character above U+00FF. Put the value into the payload',
   )
 }
