@@ -1,86 +1,20 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, onTestFinished, test } from 'vitest'
-import { LeasedGauges } from '../../packages/core/src/gauges/leased-gauges.ts'
+import { expect, test } from 'vitest'
 import { SingleLease } from '../../packages/core/src/leases/single-lease.ts'
-import { GaugesUnderTest } from '../support/subjects/gauges-under-test.ts'
-import { MemoryLeaseStore, MemoryLeases } from '../support/subjects/memory-lease-store.ts'
+import {
+  CLOCK,
+  EVERY_MS,
+  LAG,
+  LEASE_MS,
+  NEVER,
+  ProcessUnderTest,
+  STATUS,
+  leases,
+} from '../support/subjects/gauges-process.ts'
+import { MemoryLeaseStore } from '../support/subjects/memory-lease-store.ts'
 import { until } from '../support/worlds/until.ts'
 import { warningsOf } from '../support/worlds/warnings.ts'
-
-const EVERY_MS = 10
-const LEASE_MS = 1000
-const BACKLOG = 'txbox.outbox.backlog.messages'
-const NEVER = new Promise<never>(() => undefined)
-const none = { count: 0, atLeast: false }
-const LAG = {
-  backlog: { count: 7, atLeast: false },
-  oldestMs: 1000,
-  parked: none,
-  oldestDue: { ageMs: 2000 },
-}
-const STATUS = { parked: none, scheduled: none, dead: none, claims: 3 }
-const INSPECTION = {
-  lag: async (): Promise<object> => LAG,
-  oldestOutsideOutbox: async () => [{ ageMs: 3000, in: 'queue', topic: 'q' }],
-  localConsumers: async () => [],
-  queues: async () => [],
-  status: async (): Promise<object> => STATUS,
-}
-
-const refused = async (): Promise<never> => {
-  throw new Error('permission denied')
-}
-
-const leases = new MemoryLeases()
-const CLOCK = { monotonicMs: () => leases.now, wallMs: () => leases.now }
-
-/** A process on the database, whose telemetry reads its gauges when it is asked. */
-class ProcessUnderTest {
-  readonly telemetry = new GaugesUnderTest()
-  readonly store = new MemoryLeaseStore(leases)
-  readonly reads: string[] = []
-  readonly gauges: LeasedGauges
-  readonly end: () => void
-
-  constructor(inspection: object = {}, settings: object = {}) {
-    const all = Object.entries({ ...INSPECTION, ...inspection }).map(([name, read]) => [
-      name,
-      (...args: readonly unknown[]) => {
-        this.reads.push(name)
-        return (read as (...given: readonly unknown[]) => unknown)(...args)
-      },
-    ])
-    const ports = { leases: () => this.store, inspection: () => Object.fromEntries(all) as object }
-    const given = { everyMs: EVERY_MS, leaseMs: LEASE_MS, clock: CLOCK, ...settings }
-    this.gauges = new LeasedGauges(ports as never, given)
-    this.end = this.gauges.observe(this.telemetry)
-    onTestFinished(async () => {
-      this.end()
-      await this.gauges.idle
-    })
-  }
-
-  backlog(): Promise<number | undefined> {
-    return this.telemetry.value(BACKLOG)
-  }
-
-  async has(backlog: number | undefined): Promise<void> {
-    await until(
-      async () => (await this.backlog()) === backlog,
-      () => `a backlog of ${backlog}`,
-    )
-  }
-
-  /** Waits for a number of attempts to get or keep the lease. */
-  async tries(more: number): Promise<void> {
-    const before = this.store.calls.length
-    await until(
-      async () => this.store.calls.length >= before + more,
-      () => `${more} calls`,
-    )
-  }
-}
 
 test('nothing is read, and no lease acquired, before a gauge is asked for; then the oldest messages come first', async () => {
   const one = new ProcessUnderTest()
@@ -192,84 +126,6 @@ test('a process that cannot read the outbox leaves the lease to one that can', a
   expect(await one.backlog()).toBeUndefined()
   expect(warnings).toHaveLength(1)
   expect(warnings[0]).toContain('The metrics of the outbox cannot be read (no privilege)')
-})
-
-test('a holder that cannot read some part leaves the lease to a process that can, and gets it back when that one ends', async () => {
-  warningsOf('TXBOX_METRICS')
-  const one = new ProcessUnderTest({ status: refused })
-  await one.has(7)
-  const two = new ProcessUnderTest()
-  const claims = (): Promise<number | undefined> =>
-    two.telemetry.value('txbox.inbox.retention.rows', { table: 'inbox' })
-  await until(
-    async () => {
-      leases.now += EVERY_MS
-      expect([await one.backlog(), await two.backlog()]).toContain(undefined)
-      return (await claims()) === 3
-    },
-    () => 'claims',
-  )
-  for (let n = 0; n < 40; n++) {
-    leases.now += EVERY_MS
-    await sleep(2 * EVERY_MS)
-    expect([await one.backlog(), await two.backlog()]).toEqual([undefined, 7])
-  }
-  two.end()
-  await two.gauges.idle
-  await one.has(7)
-})
-
-test('of processes that cannot read some part the first one keeps the lease, and the others try less and less often', async () => {
-  warningsOf('TXBOX_METRICS')
-  const one = new ProcessUnderTest({ status: refused })
-  await one.has(7)
-  const others = [1, 2].map(() => new ProcessUnderTest({ status: refused }))
-  for (let n = 0; n < 100; n++) {
-    leases.now += EVERY_MS
-    const backlogs = await Promise.all([one, ...others].map((each) => each.backlog()))
-    expect(backlogs).toEqual([7, undefined, undefined])
-    await sleep(2 * EVERY_MS)
-  }
-  for (const { reads } of others) {
-    const tries = reads.filter((name) => name === 'status').length
-    // After 8, 16, 32 … pauses.
-    expect(tries).toBeGreaterThanOrEqual(2)
-    expect(tries).toBeLessThanOrEqual(5)
-  }
-})
-
-test('a part that fails once makes no other process read anything', async () => {
-  warningsOf('TXBOX_METRICS')
-  let reads = 0
-  const status = async (): Promise<object> => (++reads === 2 ? refused() : STATUS)
-  const one = new ProcessUnderTest({ status })
-  await one.has(7)
-  const two = new ProcessUnderTest()
-  for (let n = 0; n < 20; n++) {
-    leases.now += EVERY_MS
-    await sleep(2 * EVERY_MS)
-    await two.backlog()
-  }
-  expect(reads).toBeGreaterThan(3)
-  expect(two.reads).toEqual([])
-  expect(await one.backlog()).toBe(7)
-})
-
-test('the signs for other processes end with the process that shows them', async () => {
-  warningsOf('TXBOX_METRICS')
-  const one = new ProcessUnderTest({ status: refused })
-  await one.has(7)
-  await until(
-    async () => {
-      leases.now += EVERY_MS
-      await one.backlog()
-      return leases.ownersOf('next-metrics/').length === 1
-    },
-    () => 'a sign',
-  )
-  one.end()
-  await one.gauges.idle
-  expect(leases.ownersOf('')).toEqual([])
 })
 
 test('a lease that cannot be acquired is reported once, and tried again', async () => {

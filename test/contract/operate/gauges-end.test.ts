@@ -13,7 +13,7 @@ import { useOutboxTarget } from '../../support/engines/outbox-target.ts'
 import { mainKind, useRoot, useTarget, type Root } from '../../support/engines/target.ts'
 import { GaugesUnderTest } from '../../support/subjects/gauges-under-test.ts'
 import { MemorySource } from '../../support/subjects/memory-source.ts'
-import { messagesOf, publishAll } from '../../support/subjects/relay-under-test.ts'
+import { messagesOf, publishAll, RelayUnderTest } from '../../support/subjects/relay-under-test.ts'
 import { Broker, Gate } from '../../support/worlds/broker.ts'
 import { until } from '../../support/worlds/until.ts'
 
@@ -142,6 +142,39 @@ for (const [what, create] of Object.entries(PARTS)) {
     expect(telemetry.size).toBe(0)
     await outbox.clear()
     await outbox.expireLeases()
+  })
+}
+
+for (const does of ['ends when it is aborted', 'never ends']) {
+  test(`a check of the publisher that ${does} is aborted by the stop, and none begins after the publisher is closed`, async () => {
+    const telemetry = new GaugesUnderTest()
+    const publisher = new Broker().publisher()
+    const story: string[] = []
+    const check = async ({ signal }: { readonly signal: AbortSignal }): Promise<void> => {
+      story.push('check')
+      await new Promise<void>((_, reject) => {
+        signal.addEventListener('abort', () => {
+          story.push('aborted')
+          // A connection takes a moment to close.
+          if (does !== 'never ends') setTimeout(() => story.push('ended') && reject(signal.reason), 50)
+        })
+      })
+    }
+    const close = async (): Promise<void> => void story.push('closed')
+    const { relay } = await RelayUnderTest.started(root, Object.assign(publisher, { check, close }), {
+      telemetry,
+    })
+    const late = telemetry.readersOf('txbox.relay.publisher.up')
+    await telemetry.all('txbox.relay.publisher.up')
+    expect(story).toEqual(['check'])
+    const begunAt = performance.now()
+    await relay.stop({ timeoutMs: 8000 })
+    expect(performance.now() - begunAt).toBeLessThan(4000)
+    const ended = does === 'never ends' ? [] : ['ended']
+    expect(story).toEqual(['check', 'aborted', ...ended, 'closed'])
+    // A scrape may have begun before the end.
+    for (const read of late) await read()
+    expect(story.at(-1)).toBe('closed')
   })
 }
 
