@@ -10,16 +10,21 @@ import { NodeTracerProvider } from '@opentelemetry/sdk-trace-node'
 
 const sending = new Set()
 
-function send(path, body, done) {
-  const sent = fetch(new URL(path, process.env.RECEIVER_URL), {
-    method: 'POST',
-    body: JSON.stringify(body),
-  }).then(
-    () => done({ code: 0 }),
-    (error) => done({ code: 1, error }),
-  )
+async function post(path, body) {
+  try {
+    await fetch(new URL(path, process.env.RECEIVER_URL), { method: 'POST', body: JSON.stringify(body) })
+    return { code: 0 }
+  } catch (error) {
+    return { code: 1, error }
+  }
+}
+
+async function send(path, body, done) {
+  const sent = post(path, body)
   sending.add(sent)
-  void sent.finally(() => sending.delete(sent))
+  const result = await sent
+  sending.delete(sent)
+  done(result)
 }
 
 const flushed = async () => void (await Promise.all(sending))
@@ -28,7 +33,7 @@ const traces = new NodeTracerProvider({
   spanProcessors: [
     new SimpleSpanProcessor({
       export: (spans, done) =>
-        send(
+        void send(
           'traces',
           spans.map((span) => ({
             name: span.name,
@@ -52,7 +57,7 @@ const meters = new MeterProvider({
       exporter: {
         selectAggregationTemporality: () => AggregationTemporality.CUMULATIVE,
         export: ({ scopeMetrics }, done) =>
-          send(
+          void send(
             'metrics',
             scopeMetrics.flatMap((scope) =>
               scope.metrics.map(({ descriptor, dataPoints }) => ({

@@ -1,82 +1,20 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, onTestFinished, test } from 'vitest'
-import { LeasedGauges } from '../../packages/core/src/gauges/leased-gauges.ts'
+import { expect, test } from 'vitest'
 import { SingleLease } from '../../packages/core/src/leases/single-lease.ts'
-import { GaugesUnderTest } from '../support/subjects/gauges-under-test.ts'
-import { MemoryLeaseStore, MemoryLeases } from '../support/subjects/memory-lease-store.ts'
+import {
+  CLOCK,
+  EVERY_MS,
+  LAG,
+  LEASE_MS,
+  NEVER,
+  ProcessUnderTest,
+  STATUS,
+  leases,
+} from '../support/subjects/gauges-process.ts'
+import { MemoryLeaseStore } from '../support/subjects/memory-lease-store.ts'
 import { until } from '../support/worlds/until.ts'
 import { warningsOf } from '../support/worlds/warnings.ts'
-
-const EVERY_MS = 10
-const LEASE_MS = 1000
-const BACKLOG = 'txbox.outbox.backlog.messages'
-const NEVER = new Promise<never>(() => undefined)
-const none = { count: 0, atLeast: false }
-const LAG = {
-  backlog: { count: 7, atLeast: false },
-  oldestMs: 1000,
-  parked: none,
-  oldestDue: { ageMs: 2000 },
-}
-const STATUS = { refused: none, behind: none, scheduled: none, dead: none, claims: 3 }
-const INSPECTION = {
-  lag: async (): Promise<object> => LAG,
-  oldestOutsideOutbox: async () => [{ ageMs: 3000, in: 'queue', topic: 'q' }],
-  localConsumers: async () => [],
-  queues: async () => [],
-  status: async (): Promise<object> => STATUS,
-}
-
-const leases = new MemoryLeases()
-const CLOCK = { monotonicMs: () => leases.now, wallMs: () => leases.now }
-
-/** A process on the database, whose telemetry reads its gauges when it is asked. */
-class ProcessUnderTest {
-  readonly telemetry = new GaugesUnderTest()
-  readonly store = new MemoryLeaseStore(leases)
-  readonly reads: string[] = []
-  readonly gauges: LeasedGauges
-  readonly end: () => void
-
-  constructor(inspection: object = {}, settings: object = {}) {
-    const all = Object.entries({ ...INSPECTION, ...inspection }).map(([name, read]) => [
-      name,
-      (...args: readonly unknown[]) => {
-        this.reads.push(name)
-        return (read as (...given: readonly unknown[]) => unknown)(...args)
-      },
-    ])
-    const ports = { leases: () => this.store, inspection: () => Object.fromEntries(all) as object }
-    const given = { everyMs: EVERY_MS, leaseMs: LEASE_MS, clock: CLOCK, ...settings }
-    this.gauges = new LeasedGauges(ports as never, given)
-    this.end = this.gauges.observe(this.telemetry)
-    onTestFinished(async () => {
-      this.end()
-      await this.gauges.idle
-    })
-  }
-
-  backlog(): Promise<number | undefined> {
-    return this.telemetry.value(BACKLOG)
-  }
-
-  async has(backlog: number | undefined): Promise<void> {
-    await until(
-      async () => (await this.backlog()) === backlog,
-      () => `a backlog of ${backlog}`,
-    )
-  }
-
-  /** Waits for a number of attempts to get or keep the lease. */
-  async tries(more: number): Promise<void> {
-    const before = this.store.calls.length
-    await until(
-      async () => this.store.calls.length >= before + more,
-      () => `${more} calls`,
-    )
-  }
-}
 
 test('nothing is read, and no lease acquired, before a gauge is asked for; then the oldest messages come first', async () => {
   const one = new ProcessUnderTest()
@@ -271,7 +209,8 @@ test('the readings have no storage of the request that has asked first', async (
 
 test('a lease that was lost is not trusted while it cannot be acquired again', async () => {
   const store = new MemoryLeaseStore(leases)
-  const lease = new SingleLease(() => store, { name: 'work', owner: 'one', leaseMs: LEASE_MS, clock: CLOCK })
+  const settings = { name: 'work', signs: 'next-work/', owner: 'one', leaseMs: LEASE_MS, clock: CLOCK }
+  const lease = new SingleLease(() => store, settings)
   expect(await lease.hold()).toBe(true)
   leases.now += LEASE_MS / 2
   leases.rows.get('work')!.owner = 'another'

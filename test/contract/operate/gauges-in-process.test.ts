@@ -99,39 +99,6 @@ test('a relay reports its shards, its publisher and the tables to a telemetry th
   await outbox.settled()
 })
 
-for (const does of ['ends when it is aborted', 'never ends']) {
-  test(`a check of the publisher that ${does} is aborted by the stop, and none begins after the publisher is closed`, async () => {
-    const telemetry = new GaugesUnderTest()
-    const publisher = new Broker().publisher()
-    const story: string[] = []
-    const check = async ({ signal }: { readonly signal: AbortSignal }): Promise<void> => {
-      story.push('check')
-      await new Promise<void>((_, reject) => {
-        signal.addEventListener('abort', () => {
-          story.push('aborted')
-          // A connection takes a moment to close.
-          if (does !== 'never ends') setTimeout(() => story.push('ended') && reject(signal.reason), 50)
-        })
-      })
-    }
-    const close = async (): Promise<void> => void story.push('closed')
-    const { relay } = await RelayUnderTest.started(root, Object.assign(publisher, { check, close }), {
-      telemetry,
-    })
-    const late = telemetry.readersOf('txbox.relay.publisher.up')
-    await telemetry.all('txbox.relay.publisher.up')
-    expect(story).toEqual(['check'])
-    const begunAt = performance.now()
-    await relay.stop({ timeoutMs: 8000 })
-    expect(performance.now() - begunAt).toBeLessThan(4000)
-    const ended = does === 'never ends' ? [] : ['ended']
-    expect(story).toEqual(['check', 'aborted', ...ended, 'closed'])
-    // A scrape may have begun before the end.
-    for (const read of late) await read()
-    expect(story.at(-1)).toBe('closed')
-  })
-}
-
 test('of several processes one tells the tables, and another one follows the holder that has stopped or died', async () => {
   const other = target.open(mainKind(target))
   onTestFinished(() => other.close())
@@ -162,10 +129,11 @@ test('of several processes one tells the tables, and another one follows the hol
 test('the lease of a process that has died without a successor is no lease of a relay that nobody replaces', async () => {
   const ports = connectedPortsOf('test', root.database)
   const store = ports.leases()
-  await store.acquire(['metrics'], { owner: 'dead', ttlMs: 60_000, limit: 1 })
+  const left = ['metrics', 'next-metrics/incomplete']
+  await store.acquire(left, { owner: 'dead', ttlMs: 60_000, limit: 2 })
   const names = async (): Promise<readonly string[]> =>
     (await ports.inspection().status()).leases.map(({ name }) => name)
-  expect(await names()).toEqual(['metrics'])
+  expect(await names()).toEqual(left)
   await outbox.expireLeases()
   expect(await names()).toEqual([])
   await store.close()
@@ -253,6 +221,27 @@ test('a relay with its own privileges alone reports the outbox; what it may not 
     expect.stringMatching(/the stored queues.* cannot be read \(.*denied.*txbox_viewer/i),
   ])
   await relay.stop()
+})
+
+test('a process with the privileges of a relay alone leaves the lease to one that may read everything, and gets it back', async () => {
+  warningsOf('TXBOX_METRICS')
+  const one = processOf({ database: users.as('relay') }, 1500)
+  await has(one.telemetry, BACKLOG, {}, 0)
+  const other = target.open(mainKind(target))
+  onTestFinished(() => other.close())
+  const two = processOf(other, 1500)
+  await until(
+    async () => {
+      const told = [await one.telemetry.value(BACKLOG), await two.telemetry.value(BACKLOG)]
+      expect(told).toContain(undefined)
+      return (await two.telemetry.value('txbox.outbox.dead_letters')) === 0
+    },
+    () => 'all figures',
+  )
+  expect(await one.telemetry.all(BACKLOG)).toEqual([])
+  expect(await owners()).toHaveLength(1)
+  await two.stop()
+  await has(one.telemetry, BACKLOG, {}, 0)
 })
 
 test('a consumer that may not read the outbox, or have the lease, handles its messages, and is reported once', async () => {

@@ -4,7 +4,7 @@ import type { Publisher } from '../ports/publisher.ts'
 const CHECK_EVERY_MS = 10_000
 const CHECK_TIMEOUT_MS = 10_000
 
-/** The states of each publisher: a check must not reach a publisher that is closed, whoever began it. */
+/** The states of each publisher: no check of any of them may reach a publisher that is closed. */
 const statesOf = new WeakMap<Publisher, Set<PublisherState>>()
 
 /**
