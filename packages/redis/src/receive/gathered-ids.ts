@@ -6,7 +6,10 @@ interface Waiting {
   readonly reject: (error: unknown) => void
 }
 
-/** Gathers the ids of one turn of the event loop, and those that come while a command is in flight, into one command. */
+/**
+ * Gathers the ids of one turn of the event loop, and those that come while a command is in flight, into one command: otherwise the
+ * next messages of their keys would be accepted by small commands beside large ones.
+ */
 export class GatheredIds {
   readonly #run: (ids: readonly string[]) => Promise<readonly Standing[]>
   #waiting: Waiting[] = []
