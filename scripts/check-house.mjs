@@ -83,8 +83,8 @@ function isAllowed(allowed, specifier, onlyType) {
 /** SQL is allowed in statement files, in migrations, and in code that recognizes statements of users and sends none. */
 const MAY_HOLD_SQL = /(?:-statements|migrations\.gen|transactions\/monitors\/statement-effect)\.ts$/
 
-/** The name of a member by which an object of a library is recognized, such as `commit`. */
-const NAMED_MEMBER = /(\bhas(?:Function|Object|Boolean|Number)\(\w+, )'\w+'/g
+/** The name of a member, such as `commit`, by which an object of a library is recognized, or that a case of a contract needs. */
+const NAMED_MEMBER = /(\bhas(?:Function|Object|Boolean|Number)\(\w+, |\bneeds: \[)'\w+'/g
 
 const problems = []
 /** The files that each file imports, within its package. A type-only import is erased, but a reader follows it, too. */

@@ -49,12 +49,17 @@ describe.for(clientsOfTier('node-redis'))('%s', (library) => {
         await ConsumerUnderTest.started(source, handle, options)
       }
       const evicted = await evictions()
-      await limit(150_000, policy)
-      // Each message for both consumers at once, and again.
-      for (let round = 1; round <= 2; round++) {
-        for (const source of sources) for (const id of IDS) source.send(id)
-        for (const source of sources) await source.accepted(IDS.length * round)
+      /** Each message for both consumers at once. */
+      const round = async (sent: number, prefix = ''): Promise<void> => {
+        for (const source of sources) for (const id of IDS) source.send(`${prefix}${id}`)
+        for (const source of sources) await source.accepted(IDS.length * sent)
       }
+      // With its first marks, Redis 8 takes as much memory for itself as the limit has room.
+      await round(1, 'first-')
+      await redis.ask('FLUSHALL')
+      await limit(150_000, policy)
+      await round(2)
+      await round(3)
       await sleep(100)
       const times = (id: string): number => evicted.get(`txbox:${name}:${id}`) ?? 0
       const doubled = IDS.filter((id) => runs.get(id)! > 1)

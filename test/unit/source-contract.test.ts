@@ -188,7 +188,11 @@ describe('the contract of sources', () => {
     const source = new MemorySource(traits)
     const closed: string[] = []
     const subject: SourceUnderTest = {
-      source: { ...source, open: () => Promise.reject(new Error('the case is not left out')) },
+      source: {
+        name: source.name,
+        traits,
+        open: () => Promise.reject(new Error('the case is not left out')),
+      },
       send: nothing,
       left: async () => 0,
       close: () => void closed.push('subject'),
