@@ -111,22 +111,28 @@ test('O4 messages in flight are bounded by the batch, however many are slow', as
   expect(broker.firstIds().length).toBe(ids.length + 1)
 })
 
-test('O4 a large call that continues answering is settled as a whole, however long it takes', async () => {
-  const [ACCEPTED, messages] = [{ status: 'accepted' } as const, 100]
-  await publishAll(root, messagesOf(slow, messages))
-  const publisher: Publisher = {
-    ordering: 'per-key',
-    async publish(batch, { answered }) {
-      for (const index of batch.keys()) {
-        // A broker that needs 1.2 s for the batch.
-        if (index % 10 === 0) await pause(120)
-        answered?.(index, ACCEPTED)
-      }
-      return batch.map(() => ACCEPTED)
-    },
-  }
-  const subject = await RelayUnderTest.started(root, publisher, { batchSize: messages })
-  await subject.hears('published')
-  await outbox.settled()
-  expect(subject.heard('published').map(({ count }) => count)).toEqual([messages])
-})
+test.for([
+  { what: 'a call of a whole batch', messages: 100, batchSize: 100 },
+  { what: 'a large call with room for others', messages: 250, batchSize: 1000 },
+])(
+  'O4 $what that continues answering is settled as a whole, however long it takes',
+  async ({ messages, batchSize }) => {
+    const ACCEPTED = { status: 'accepted' } as const
+    await publishAll(root, messagesOf(slow, messages))
+    const publisher: Publisher = {
+      ordering: 'per-key',
+      async publish(batch, { answered }) {
+        for (const index of batch.keys()) {
+          // A broker that needs 1.2 s for the batch.
+          if (index % (messages / 10) === 0) await pause(120)
+          answered?.(index, ACCEPTED)
+        }
+        return batch.map(() => ACCEPTED)
+      },
+    }
+    const subject = await RelayUnderTest.started(root, publisher, { batchSize })
+    await subject.hears('published')
+    await outbox.settled()
+    expect(subject.heard('published').map(({ count }) => count)).toEqual([messages])
+  },
+)

@@ -16,8 +16,10 @@ import type { TurnTools } from './turn-tools.ts'
 const INTERVAL_MS = 50
 const LEAST_PROGRESS = 1 / 20
 /**
- * From this size on, a batch has longer intervals: a broker with many messages in flight answers later, and there is no
- * room for other messages anyway.
+ * From this size on, a batch has longer intervals: a broker with many messages in flight answers later, and if the batch is at least
+ * half of the limit, there is hardly room for other messages anyway. If there is, the interval is a millisecond for each message.
+ * Measured: with 50 ms for 312 messages to SQS, whose answers are ten messages each, a drain took 1.7 times the CPU time of PostgreSQL
+ * and 1.15 times that of the relay, because a turn that ends early settles its results in pieces and reads its messages again.
  */
 const LARGE_BATCH = 100
 const LARGE_BATCH_INTERVAL_MS = 500
@@ -156,7 +158,9 @@ export class ShardCalls {
 
   #intervalMs(messages: number): number {
     const isLarge = messages >= LARGE_BATCH && messages * 2 >= this.#tools.limits.messages
-    return isLarge ? LARGE_BATCH_INTERVAL_MS : INTERVAL_MS
+    return isLarge
+      ? LARGE_BATCH_INTERVAL_MS
+      : Math.min(LARGE_BATCH_INTERVAL_MS, Math.max(INTERVAL_MS, messages))
   }
 
   #callsEnded(batch: InFlightBatch): void {
