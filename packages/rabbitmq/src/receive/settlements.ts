@@ -76,7 +76,7 @@ export class Settlements<P> {
 
   /**
    * Sends the acknowledgements and one request for all settlements since the request before, when that one was answered. One request
-   * for each turn of the event loop made 4 times as many, of a few messages each, and half of the rate (20,000 messages of 1000 keys).
+   * for each turn of the event loop made half of the rate: 7,400 writes instead of 1,200 for 20,000 messages of 1000 keys.
    *
    * @throws an error of the client, also if the channel has ended.
    */
