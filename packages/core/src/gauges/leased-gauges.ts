@@ -21,10 +21,6 @@ const REASON_CHARACTERS = 500
  * error to the log of the server.
  */
 const LONGEST_RETRY = 8
-/** A process that cannot read all parts tries again after 8 times the usual pause, and at last after a day, if the holder cannot either. */
-const CHECK_AFTER = { first: 8, most: 5760 }
-/** The sign of a holder that cannot read all parts, and that of a process that can, and waits for the lease then. */
-const SIGNS = { incomplete: 'incomplete', complete: 'complete' } as const
 /** Runs the readings outside the request that asks first: the readings go on after the request, and do not belong to its trace. */
 const outside = AsyncLocalStorage.snapshot()
 
@@ -77,9 +73,6 @@ export class LeasedGauges {
   readonly #reported = new Set<string>()
   /** The lease and the parts that failed last time, and when each may be tried again. */
   readonly #failures = new Map<GaugePart | 'lease', { readonly retryAt: number; readonly afterMs: number }>()
-  /** Whether this process can read all parts; `undefined`: nobody has tried. */
-  #isComplete: boolean | undefined
-  #check: { readonly at: number; readonly afterMs: number } | undefined
   #inspection: InspectionStore | undefined
   #askedAt = -Infinity
   #reading: Promise<void> | undefined
@@ -90,7 +83,6 @@ export class LeasedGauges {
     this.#settings = { ...SETTINGS, ...settings }
     this.#lease = new SingleLease(() => ports.leases(), {
       name: 'metrics',
-      signs: 'next-metrics/',
       owner: `${hostname()}:${process.pid}:${randomBytes(4).toString('hex')}`,
       leaseMs: this.#settings.leaseMs,
       clock: this.#settings.clock,
@@ -136,7 +128,7 @@ export class LeasedGauges {
   async #keepReading(signal: AbortSignal): Promise<void> {
     const { everyMs, forgottenMs, clock } = this.#settings
     while (!signal.aborted && clock.monotonicMs() - this.#askedAt < forgottenMs) {
-      const isOfUse = (await this.#readAll(signal)) && !(await this.#passesOn(signal))
+      const isOfUse = await this.#readAll(signal)
       if (!isOfUse) await this.#release()
       // The others try within one pause.
       await pause(isOfUse ? everyMs : 2 * everyMs, signal, { ref: false })
@@ -176,75 +168,6 @@ export class LeasedGauges {
     }
     this.#reportFailed(failed)
     return !failed.has(GAUGE_PARTS[0]!)
-  }
-
-  /**
-   * A holder that cannot read some part, because of its privileges, shows that. A process that sees the sign tries to read all parts, and
-   * shows that it can, and then the holder leaves the lease to it.
-   *
-   * @returns whether this process is the holder and has to release the lease.
-   */
-  async #passesOn(signal: AbortSignal): Promise<boolean> {
-    if (signal.aborted || !this.#mayTry('lease')) return false
-    try {
-      if (!this.#lease.isTrusted) {
-        if ((await this.#sees(SIGNS.incomplete)) && (await this.#canReadAll(signal))) {
-          await this.#lease.show(SIGNS.complete)
-        }
-        return false
-      }
-      if (!GAUGE_PARTS.some((part) => this.#failures.has(part))) {
-        this.#completed(true)
-        return false
-      }
-      // One failure may be of the moment.
-      if (!GAUGE_PARTS.some((part) => (this.#failures.get(part)?.afterMs ?? 0) > this.#settings.everyMs))
-        return false
-      this.#completed(false)
-      await this.#lease.show(SIGNS.incomplete)
-      return await this.#sees(SIGNS.complete)
-    } catch {
-      // The next attempt to renew or acquire the lease reports an error that lasts.
-      return false
-    } finally {
-      await this.#lease.rest()
-    }
-  }
-
-  async #sees(sign: string): Promise<boolean> {
-    const sees = await this.#lease.sees(sign)
-    // Each reading takes a connection of the pool, which may be too small for a second connection.
-    await this.#lease.rest()
-    return sees
-  }
-
-  /** Tries to read all parts, and reports nothing of what is read: the holder does. */
-  async #canReadAll(signal: AbortSignal): Promise<boolean> {
-    if (this.#isComplete === true) return true
-    if (this.#settings.clock.monotonicMs() < (this.#check?.at ?? -Infinity)) return false
-    try {
-      this.#inspection ??= this.#ports.inspection()
-      for (const part of GAUGE_PARTS) await unlessAborted(part.read(this.#inspection), signal)
-      this.#completed(true)
-      return true
-    } catch {
-      if (!signal.aborted) this.#completed(false)
-      return false
-    }
-  }
-
-  #completed(isComplete: boolean): void {
-    const wasComplete = this.#isComplete
-    this.#isComplete = isComplete
-    if (isComplete) this.#check = undefined
-    // A holder is asked in each round.
-    if (isComplete || (wasComplete === false && this.#lease.isTrusted)) return
-    const { everyMs, clock } = this.#settings
-    const afterMs = Math.min(
-      (this.#check?.afterMs ?? (CHECK_AFTER.first * everyMs) / 2) * 2,
-      CHECK_AFTER.most * everyMs,
-    )
-    this.#check = { at: clock.monotonicMs() + afterMs, afterMs }
   }
 
   /** @returns whether this process holds the lease; `undefined` if that cannot be found out. */

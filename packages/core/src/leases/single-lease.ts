@@ -3,8 +3,6 @@ import { trustFrom, type Clock, type Trust } from './lease-trust.ts'
 
 interface Settings {
   readonly name: string
-  /** The beginning of the names of leases that are signs for other processes. */
-  readonly signs: string
   readonly owner: string
   readonly leaseMs: number
   readonly clock: Clock
@@ -16,7 +14,6 @@ export class SingleLease {
   readonly #settings: Settings
   #store: LeaseStore | undefined
   #lease: Lease | undefined
-  readonly #shown = new Map<string, Lease>()
   #trust: Trust = { holds: () => false }
   #renewedAt = -Infinity
 
@@ -49,45 +46,17 @@ export class SingleLease {
     return this.isTrusted
   }
 
-  /**
-   * Shows other processes a sign for the time of a lease, unless one of them shows it already.
-   *
-   * @throws the error of the database.
-   */
-  async show(sign: string): Promise<void> {
-    const { signs, owner, leaseMs: ttlMs } = this.#settings
-    const store = (this.#store ??= this.#openStore())
-    const [shown] = await store.acquire([`${signs}${sign}`], { owner, ttlMs, limit: 1 })
-    if (shown !== undefined) this.#shown.set(sign, shown)
-  }
-
-  /**
-   * Whether another process shows a sign.
-   *
-   * @throws the error of the database.
-   */
-  async sees(sign: string): Promise<boolean> {
-    const { signs, owner } = this.#settings
-    const holders = await (this.#store ??= this.#openStore()).holders(`${signs}${sign}`)
-    return holders.some((holder) => holder.owner !== owner)
-  }
-
   /** Gives the connection back. The next use takes a connection again. */
   async rest(): Promise<void> {
     await this.#store?.close()
   }
 
-  /**
-   * Releases the lease, and shows no sign any more.
-   *
-   * @throws the error of the database. The lease and the signs then end by themselves.
-   */
+  /** @throws the error of the database. The lease then ends by itself. */
   async release(): Promise<void> {
-    const leases = [...this.#shown.values(), ...(this.#lease === undefined ? [] : [this.#lease])]
+    const lease = this.#lease
     this.#lease = undefined
-    this.#shown.clear()
     try {
-      if (leases.length > 0) await this.#store?.release(leases)
+      if (lease !== undefined) await this.#store?.release([lease])
     } finally {
       await this.rest()
     }

@@ -4,5 +4,5 @@ from `txbox_leases`
 where owner is not null
   -- A relay or a consumer that has vanished leaves the row by which the others knew it. That it has gone shows by the shards it
   -- held.
-  and (name not like 'relay/%' and name not like 'local-member/%' and name <> 'metrics' and name not like 'next-metrics/%' or expires_at > utc_timestamp(6))
+  and (name not like 'relay/%' and name not like 'local-member/%' and name <> 'metrics' or expires_at > utc_timestamp(6))
 order by name

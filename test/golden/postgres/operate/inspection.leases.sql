@@ -3,5 +3,5 @@ from "txbox".leases
 where owner is not null
   -- A relay or a consumer that has vanished leaves the row by which the others knew it. That it has gone shows by the shards it
   -- held.
-  and (name not like 'relay/%' and name not like 'local-member/%' and name <> 'metrics' and name not like 'next-metrics/%' or expires_at > pg_catalog.clock_timestamp())
+  and (name not like 'relay/%' and name not like 'local-member/%' and name <> 'metrics' or expires_at > pg_catalog.clock_timestamp())
 order by name
