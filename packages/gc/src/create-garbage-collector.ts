@@ -1,11 +1,9 @@
 import { LIMITS, days, hours } from '@txbox/core'
 import type { ConnectedPorts, GarbageStore } from '@txbox/core/ports'
 import {
-  GAUGES_END_MS,
   OptionChecker,
   connectedPortsOf,
   loggerOption,
-  observeTables,
   pause,
   stopTimeout,
   telemetryOption,
@@ -94,7 +92,6 @@ class PeriodicCollector implements GarbageCollector {
   readonly #batchSize: BatchSize
   readonly #log: CollectorLog
   #unuse: (() => void) | undefined
-  #endGauges: (() => Promise<void>) | undefined
   /** The operations that `stop` waits for. */
   readonly #inFlight = new Set<Promise<unknown>>()
   #stopping = new AbortController()
@@ -139,19 +136,13 @@ class PeriodicCollector implements GarbageCollector {
     })
     await begun
     // A stop whose time limit was short may have come first.
-    if (this.#loop !== loop) return
-    if (!signal.aborted) this.#endGauges ??= observeTables(this.#ports, this.#settings.telemetry)
-    this.#log.started()
+    if (this.#loop === loop) this.#log.started()
   }
 
   async stop(options: { timeoutMs?: number | undefined } = {}): Promise<void> {
     const timeoutMs = stopTimeout(options)
     this.#stopping.abort()
-    const gaugesEnded = this.#endGauges?.() ?? Promise.resolve()
-    this.#endGauges = undefined
-    // The timer of `timeoutMs` outlives this one, or the process may end.
-    const released = within(gaugesEnded, GAUGES_END_MS, () => undefined, { ref: false })
-    await within(Promise.all([Promise.allSettled(this.#inFlight), released]), timeoutMs, () => undefined)
+    await within(Promise.allSettled(this.#inFlight), timeoutMs, () => undefined)
     this.#log.stopped()
     this.#unuse?.()
     this.#unuse = undefined
@@ -163,7 +154,6 @@ class PeriodicCollector implements GarbageCollector {
   abort(): void {
     this.#ended = true
     this.#stopping.abort()
-    void this.#endGauges?.()
   }
 
   on<E extends keyof GarbageCollectorEvents>(

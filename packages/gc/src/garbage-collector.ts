@@ -58,10 +58,7 @@ export interface GarbageCollectorEvents {
 }
 
 export interface GarbageCollectorOptions {
-  /**
-   * A database with a `db`. The collector uses one connection at a time, and none between batches; the gauges of a telemetry, if they are
-   * read, use one more.
-   */
+  /** A database with a `db`. The collector uses one connection at a time, and none between batches. */
   // oxlint-disable-next-line typescript/no-explicit-any -- the collector opens no transactions of the user's type
   database: ConnectedDatabase<any>
   /**
@@ -93,7 +90,7 @@ export interface GarbageCollectorOptions {
    */
   logger?: Logger | false | undefined
   /**
-   * The telemetry that receives metrics, from `start` to `stop` also the gauges of the tables.
+   * The telemetry that receives metrics.
    *
    * @default the telemetry that is registered for the process, such as by `import '@txbox/opentelemetry/register'`
    */

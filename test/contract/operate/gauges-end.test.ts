@@ -5,7 +5,6 @@ import { createConsumer, createLocalConsumer } from '@txbox/consumer'
 import { portsKey } from '@txbox/core'
 import { connectedPortsOf } from '@txbox/core/internal'
 import type { ConnectedPorts, LeaseStore } from '@txbox/core/ports'
-import { createGarbageCollector } from '@txbox/gc'
 import { createInbox } from '@txbox/inbox'
 import { createQueue, queueSource } from '@txbox/queue'
 import { createRelay } from '@txbox/relay'
@@ -92,7 +91,6 @@ const PARTS: Readonly<
       handlers: { t: handler },
       telemetry,
     }),
-  'a garbage collector': (database, telemetry) => createGarbageCollector({ database, telemetry }),
   'a box': (database, telemetry) => {
     const box = createTxbox({ database, telemetry, gc: false, logger: false })
     return { start: () => box.start(), stop: (options) => box.stop(options) }
@@ -199,23 +197,4 @@ test('a stop that waits for its work releases the lease at once', async () => {
   await stopped
   expect(telemetry.size).toBe(0)
   await outbox.settled()
-})
-
-test('a collector reports the tables again after another start, and not after its signal is aborted', async () => {
-  const telemetry = new GaugesUnderTest()
-  const ending = new AbortController()
-  const { database } = root
-  const collector = createGarbageCollector({ database, telemetry, signal: ending.signal })
-  for (let n = 0; n < 2; n++) {
-    await reporting(collector, telemetry)
-    await collector.stop()
-    expect([telemetry.size, await owners()]).toEqual([0, 0])
-  }
-  await collector.runOnce()
-  expect(telemetry.size).toBe(0)
-  await reporting(collector, telemetry)
-  ending.abort()
-  expect(telemetry.size).toBe(0)
-  await collector.stop()
-  expect(await owners()).toBe(0)
 })
