@@ -8,11 +8,13 @@ const CHECK_TIMEOUT_MS = 10_000
 const statesOf = new WeakMap<Publisher, Set<PublisherState>>()
 
 /**
- * Ends all states of a publisher. Must be called before the publisher is closed.
+ * Ends all states of a publisher. Must be called before the publisher is closed. A publisher without `close` is not closed: its other
+ * users may go on to check it.
  *
  * @returns a promise that resolves when no check is in flight. It never rejects.
  */
 export async function endChecks(publisher: Publisher): Promise<void> {
+  if (publisher.close === undefined) return
   await Promise.all([...(statesOf.get(publisher) ?? [])].map((state) => state.end()))
 }
 
@@ -62,6 +64,7 @@ export class PublisherState {
   async end(): Promise<void> {
     this.#ending.abort()
     await this.#checking
+    statesOf.get(this.#publisher)?.delete(this)
   }
 
   /** Begins a check. A state that the relay reports during the check takes precedence over its result. */
@@ -71,7 +74,7 @@ export class PublisherState {
     const startedAt = performance.now()
     this.#checkedAt = startedAt
     const found = (up: boolean): void => {
-      if ((this.#known?.at ?? -Infinity) <= startedAt) this.seen(up)
+      if (!this.#ending.signal.aborted && (this.#known?.at ?? -Infinity) <= startedAt) this.seen(up)
     }
     const signal = AbortSignal.any([AbortSignal.timeout(CHECK_TIMEOUT_MS), this.#ending.signal])
     const asked = async (): Promise<void> => publisher.check?.({ signal })
