@@ -18,8 +18,9 @@ export class Settlements<P> {
   readonly #how: SettlementsHow
   /** In the order of their delivery tags. */
   readonly #unsettled = new Set<BrokerDelivery<P>>()
-  /** The deliveries that were accepted in this turn of the event loop. */
+  /** The accepted deliveries whose acknowledgement was not sent yet. */
   #accepted: BrokerDelivery<P>[] = []
+  #acknowledgesSoon = false
   /** The answer to the next request. */
   #answer: Promise<void> | undefined
   /** Resolves when the request in flight has ended. */
@@ -95,8 +96,10 @@ export class Settlements<P> {
 
   /** Acknowledges at the end of this turn of the event loop. */
   #acknowledgeSoon(): void {
-    if (this.#accepted.length > 1) return
+    if (this.#acknowledgesSoon) return
+    this.#acknowledgesSoon = true
     setImmediate(() => {
+      this.#acknowledgesSoon = false
       try {
         this.acknowledge()
       } catch (error) {
@@ -106,7 +109,7 @@ export class Settlements<P> {
   }
 
   /**
-   * Sends the acknowledgements of this turn. Each acknowledgement is a write to the socket, so one acknowledgement covers all
+   * Sends the acknowledgements that have gathered. Each acknowledgement is a write to the socket, so one acknowledgement covers all
    * accepted deliveries before the oldest unsettled delivery. Later deliveries are acknowledged one by one.
    */
   acknowledge(): void {
