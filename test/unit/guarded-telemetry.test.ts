@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import { InvalidOptionError, telemetryKey, type SpanHandle, type Telemetry } from '@txbox/core'
 import { GuardedTelemetry, OptionChecker, registeredTelemetry, telemetryOption } from '@txbox/core/internal'
 import { StubTelemetry, someContext } from '../support/subjects/stub-telemetry.ts'
@@ -151,7 +151,9 @@ for (const [does, span] of Object.entries(WRONG_SPANS)) {
   })
 }
 
-test('a span whose promise never settles does not hold up its work', async () => {
+test('a span whose promise never settles does not hold up its work, and is reported once', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
   const warnings = warningsOf('TXBOX_TELEMETRY')
   const guarded = new GuardedTelemetry(
     altered(['span'], (_: unknown, work: Work) => {
@@ -160,6 +162,32 @@ test('a span whose promise never settles does not hold up its work', async () =>
     }),
   )
   expect(await useAll(guarded)).toMatchObject({ answer: 'answer', isThrown: true, calls: 2 })
+  await turn()
+  expect(warnings).toEqual([])
+  for (let n = 0; n < 3; n++) {
+    vi.advanceTimersByTime(10_000)
+    await useAll(guarded)
+    await turn()
+  }
+  expect(warnings).toHaveLength(1)
+  expect(warnings[0]).toContain("The telemetry's span has not settled 10 s after its work.")
+})
+
+test('a span that settles soon after its work, with a promise of its own, is no mistake', async () => {
+  const warnings = warningsOf('TXBOX_TELEMETRY')
+  vi.useFakeTimers({ toFake: ['setTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const guarded = new GuardedTelemetry(
+    altered(['span'], async (_: unknown, work: Work) => {
+      const answer = await work({ set() {}, failed() {} })
+      await turn()
+      return answer
+    }),
+  )
+  await useAll(guarded)
+  await turn()
+  await turn()
+  vi.advanceTimersByTime(10_000)
   await turn()
   expect(warnings).toEqual([])
 })

@@ -13,7 +13,7 @@ function publisherOf(more: Partial<Publisher> = {}): { publisher: Publisher; che
   return { publisher, checks: () => checks }
 }
 
-test('a publisher is not checked after the end of its checks, whoever asks', async () => {
+test('a publisher is not checked after the end of its checks, by any of its states', async () => {
   const { publisher, checks } = publisherOf({ close: async () => undefined })
   const states = [new PublisherState(publisher), new PublisherState(publisher)]
   await endChecks(publisher)

@@ -6,6 +6,9 @@ import { ReportedOnce } from './reported-once.ts'
 import type { Attributes, SpanDescription, SpanHandle, Telemetry } from './telemetry.ts'
 import { isTraceparent, isTracestate, type TraceContext } from './trace-context.ts'
 
+/** A telemetry whose span does not settle for so long after its work hangs. */
+const HANGS_AFTER_MS = 10_000
+
 /** The work of a span, once it was begun. */
 interface Begun<R> {
   readonly running: Promise<R>
@@ -25,6 +28,7 @@ export class GuardedTelemetry implements Telemetry {
   readonly #telemetry: Telemetry
   readonly #reports = new ReportedOnce()
   readonly #gauges = new Map<GaugeName, Joined>()
+  #isWatching = false
 
   constructor(telemetry: Telemetry) {
     this.#telemetry = telemetry
@@ -52,6 +56,7 @@ export class GuardedTelemetry implements Telemetry {
     try {
       const answered: unknown = this.#telemetry.span(span, begin)
       this.#settled('span', answered, begun?.running)
+      if (begun !== undefined && answered !== begun.running) this.#watch(answered, begun.running)
     } catch (error) {
       this.#reports.failed('span', error)
     }
@@ -131,6 +136,21 @@ export class GuardedTelemetry implements Telemetry {
       )
       if (ofWork === undefined || ofWork.thrown !== error) this.#reports.failed(hook, error)
     })
+  }
+
+  /** Reports a span that hangs. One span at a time is watched, because a telemetry that hangs does so again. */
+  #watch(answer: unknown, work: Promise<unknown>): void {
+    if (this.#isWatching || typeof propertyOf(answer, 'then') !== 'function') return
+    this.#isWatching = true
+    let hasSettled = false
+    const settled = (): void => void (hasSettled = true)
+    Promise.resolve(answer).then(settled, settled)
+    const judge = (): void => {
+      this.#isWatching = false
+      if (!hasSettled) this.#wrong('span', `has not settled ${HANGS_AFTER_MS / 1000} s after its work`)
+    }
+    const ended = (): void => void setTimeout(judge, HANGS_AFTER_MS).unref()
+    work.then(ended, ended)
   }
 
   #wrong(hook: string, what: string): undefined {
