@@ -32,7 +32,7 @@ interface Point {
   readonly value: number
 }
 
-/** What the SDK of a process sends. */
+/** A server to which the SDK in another process exports its spans and metrics. */
 class Receiver {
   readonly spans: Span[] = []
   metrics: readonly { readonly name: string; readonly points: readonly Point[] }[] = []

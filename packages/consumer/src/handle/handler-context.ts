@@ -13,7 +13,7 @@ export function consumerContext(
   return Object.assign(context, { signal, deliveries, localRetries, ack: needless })
 }
 
-/** What the lazy properties of a context are made of. */
+/** The property of a context that holds the values from which its signal and its idempotency key are created. */
 const ORIGIN = Symbol('origin')
 
 interface Lazy {

@@ -103,7 +103,7 @@ export function kafkaSource<P = unknown>(options: KafkaSourceOptions): Source<P>
 class KafkaSource<P> implements Source<P> {
   readonly name: string
   readonly system = 'kafka'
-  /** Of several topics, none is that of all messages. */
+  /** The topic of all messages; absent if the source reads several topics. */
   readonly destination: string | undefined
   readonly traits = TRAITS
   readonly #settings: SubscriptionSettings
