@@ -4,6 +4,7 @@ import { tablesOf } from '../../packages/mysql/src/connection/identifiers.ts'
 import { fill } from '../../packages/mysql/src/connection/literals.ts'
 import { inspectionStatements } from '../../packages/mysql/src/operate/inspection-statements.ts'
 import { localInspectionStatements } from '../../packages/mysql/src/operate/local-inspection-statements.ts'
+import { rowsExamined } from '../support/engines/mysql-reads.ts'
 import { useOutboxTarget } from '../support/engines/outbox-target.ts'
 import { useTarget } from '../support/engines/target.ts'
 
@@ -42,14 +43,6 @@ async function fillTables(): Promise<void> {
   }
 }
 
-/** The number of rows that the server has examined for the statement. */
-async function looksOf(statement: string): Promise<number> {
-  await pool.query('flush local status')
-  await pool.query(statement)
-  const [rows] = await pool.query("show session status like 'Handler_read%'")
-  return (rows as { Value: string }[]).reduce((sum, { Value }) => sum + Number(Value), 0)
-}
-
 test('the counts of parked messages and dead letters examine as many rows as they count', async () => {
   await fillTables()
   const name = Buffer.from('billing')
@@ -69,7 +62,9 @@ test('the counts of parked messages and dead letters examine as many rows as the
     if (analyzed) await pool.query('analyze table txbox_parked, txbox_local_parked')
     // Rows of temporary results, which have as many rows again, are counted by the server too.
     for (const statement of [figures, ofConsumer]) {
-      expect(await looksOf(statement), analyzed ? 'analyzed' : 'not analyzed').toBeLessThanOrEqual(7 * LIMIT)
+      expect(await rowsExamined(pool, statement), analyzed ? 'analyzed' : 'not analyzed').toBeLessThanOrEqual(
+        7 * LIMIT,
+      )
     }
   }
 })

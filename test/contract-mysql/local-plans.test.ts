@@ -4,6 +4,7 @@ import { tablesOf } from '../../packages/mysql/src/connection/identifiers.ts'
 import { fill } from '../../packages/mysql/src/connection/literals.ts'
 import { localParkedStatements } from '../../packages/mysql/src/local/local-parked-statements.ts'
 import { localStatements } from '../../packages/mysql/src/local/local-statements.ts'
+import { rowsExamined } from '../support/engines/mysql-reads.ts'
 import { useOutboxTarget } from '../support/engines/outbox-target.ts'
 import { useTarget } from '../support/engines/target.ts'
 
@@ -59,17 +60,6 @@ async function named(table: 'outbox' | 'parked'): Promise<readonly [string, stri
   return (rows as { n: string; stamp: string }[]).map(({ n, stamp }) => [n, stamp])
 }
 
-/** The number of rows that the server has examined for the statement, which is rolled back. */
-async function looksOf(statement: string): Promise<number> {
-  await pool.query('start transaction')
-  await pool.query('flush local status')
-  await pool.query('start transaction')
-  await pool.query(statement)
-  const [rows] = await pool.query("show session status like 'Handler_read%'")
-  await pool.query('rollback')
-  return (rows as { Value: string }[]).reduce((sum, { Value }) => sum + Number(Value), 0)
-}
-
 test('U4 L2 a key with very many messages does not slow down statements on other keys, shards and consumers', async () => {
   await fillTables()
   for (const analyzed of [false, true]) {
@@ -112,7 +102,7 @@ test('U4 L2 a key with very many messages does not slow down statements on other
       // Only with statistics does the server jump from key to key.
       if (what === 'heals keys' && !analyzed) continue
       expect(
-        await looksOf(statement),
+        await rowsExamined(pool, statement),
         `${what}, ${analyzed ? 'analyzed' : 'not analyzed'}`,
       ).toBeLessThanOrEqual(most)
     }

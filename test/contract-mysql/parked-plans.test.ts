@@ -4,6 +4,7 @@ import { tablesOf } from '../../packages/mysql/src/connection/identifiers.ts'
 import { fill } from '../../packages/mysql/src/connection/literals.ts'
 import { parkedStatements } from '../../packages/mysql/src/relay/parked-statements.ts'
 import { relayStatements } from '../../packages/mysql/src/relay/relay-statements.ts'
+import { rowsExamined } from '../support/engines/mysql-reads.ts'
 import { useOutboxTarget } from '../support/engines/outbox-target.ts'
 import { useTarget } from '../support/engines/target.ts'
 
@@ -53,17 +54,6 @@ async function fillTables(): Promise<void> {
   named = (rows as { place: string; stamp: string }[]).map(({ place, stamp }) => `[${place},${stamp}]`)
 }
 
-/** The number of rows that the server has examined for the statement, which is rolled back. */
-async function looksOf(statement: string): Promise<number> {
-  await pool.query('start transaction')
-  await pool.query('flush local status')
-  await pool.query('start transaction')
-  await pool.query(statement)
-  const [rows] = await pool.query("show session status like 'Handler_read%'")
-  await pool.query('rollback')
-  return (rows as { Value: string }[]).reduce((sum, { Value }) => sum + Number(Value), 0)
-}
-
 test('O4 a key with very many parked messages does not slow down statements on other keys', async () => {
   await fillTables()
   // The server does this by itself after some seconds.
@@ -91,6 +81,6 @@ test('O4 a key with very many parked messages does not slow down statements on o
     'releases the next': [fill(parked.release, [list(places.slice(901, 902))]), 40],
   }
   for (const [what, [statement, most]] of Object.entries(all)) {
-    expect(await looksOf(statement), what).toBeLessThanOrEqual(most)
+    expect(await rowsExamined(pool, statement), what).toBeLessThanOrEqual(most)
   }
 })

@@ -5,6 +5,7 @@ import { fill } from '../../packages/mysql/src/connection/literals.ts'
 import { inspectionStatements } from '../../packages/mysql/src/operate/inspection-statements.ts'
 import { queueReceiveStatements } from '../../packages/mysql/src/queue/queue-receive-statements.ts'
 import { queueStatements } from '../../packages/mysql/src/queue/queue-statements.ts'
+import { rowsExamined } from '../support/engines/mysql-reads.ts'
 import { databaseUrl } from '../support/engines/server-outbox-target.ts'
 import { QUEUE, QueueStoreUnderTest } from '../support/subjects/queue-store-under-test.ts'
 import { mainKind, useRoot, useTarget } from '../support/engines/target.ts'
@@ -42,17 +43,6 @@ async function fillTable(): Promise<void> {
   }
 }
 
-/** The number of rows that the server has examined for the statement, which is rolled back. */
-async function looksOf(statement: string): Promise<number> {
-  await pool.query('start transaction')
-  await pool.query('flush local status')
-  await pool.query('start transaction')
-  await pool.query(statement)
-  const [rows] = await pool.query("show session status like 'Handler_read%'")
-  await pool.query('rollback')
-  return (rows as { Value: string }[]).reduce((sum, { Value }) => sum + Number(Value), 0)
-}
-
 test('Q13 the rows that a receive examines do not depend on how many messages wait behind a blocked key', async () => {
   await fillTable()
   // The server does this by itself after some seconds.
@@ -79,7 +69,7 @@ test('Q13 the rows that a receive examines do not depend on how many messages wa
     'gives a message back': [fill(queue.giveBack, [0, null, 0, 1, RECEIPT, at[0]!]), 10],
   }
   for (const [what, [statement, most]] of Object.entries(all)) {
-    expect(await looksOf(statement), what).toBeLessThanOrEqual(most)
+    expect(await rowsExamined(pool, statement), what).toBeLessThanOrEqual(most)
   }
 })
 

@@ -2,6 +2,7 @@ import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { inspectionStatements } from '../../packages/postgres/src/operate/inspection-statements.ts'
 import { localInspectionStatements } from '../../packages/postgres/src/operate/local-inspection-statements.ts'
+import { planOf, rowsExamined } from '../support/engines/postgres-plans.ts'
 import { databaseUrl } from '../support/engines/server-outbox-target.ts'
 import { useTarget } from '../support/engines/target.ts'
 
@@ -10,15 +11,6 @@ const ROWS = Number(process.env['TXBOX_TEST_ROWS'] ?? 50_000)
 const LIMIT = 1000
 const inspection = inspectionStatements('txbox')
 const local = localInspectionStatements('txbox')
-
-interface PlanNode {
-  readonly 'Node Type': string
-  readonly 'Relation Name'?: string
-  readonly 'Actual Rows': number
-  readonly 'Actual Loops': number
-  readonly 'Rows Removed by Filter'?: number
-  readonly Plans?: readonly PlanNode[]
-}
 
 /** A third of the rows each waits behind a message of its key, is dead, and waits for its time, in this order. A few were refused. */
 const KINDS = `select n, n <= 100 as refused, n > 100 and n < ${ROWS / 3} as behind, n >= ${ROWS / 3} and n < ${(2 * ROWS) / 3} as dead,
@@ -49,18 +41,7 @@ describe(`tables of ${ROWS} rows`, () => {
 
   /** The number of rows of the table that the statement has examined. */
   async function looksOf(table: string, text: string, values: readonly unknown[]): Promise<number> {
-    const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: PlanNode }] }>(
-      `explain (analyze, format json) ${text}`,
-      [...values],
-    )
-    const flatten = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(flatten)]
-    return flatten(rows[0]!['QUERY PLAN'][0].Plan)
-      .filter((node) => node['Node Type'].includes('Scan') && node['Relation Name'] === table)
-      .reduce(
-        (sum, node) =>
-          sum + (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'],
-        0,
-      )
+    return rowsExamined(await planOf(client, text, values), table)
   }
 
   test.each(['analysed at five rows', 'analysed'])(

@@ -1,6 +1,7 @@
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { garbageStatements } from '../../packages/postgres/src/operate/garbage-statements.ts'
+import { planOf } from '../support/engines/postgres-plans.ts'
 import { databaseUrl } from '../support/engines/server-outbox-target.ts'
 import { useTarget } from '../support/engines/target.ts'
 
@@ -36,25 +37,6 @@ beforeAll(async () => {
 })
 afterAll(() => client.end())
 
-interface PlanNode {
-  readonly 'Node Type': string
-  readonly 'Index Name'?: string
-  readonly 'Actual Rows': number
-  readonly 'Shared Hit Blocks': number
-  readonly 'Shared Read Blocks': number
-  readonly Plans?: readonly PlanNode[]
-}
-
-/** Plans the statement, executes it, and commits. */
-async function planOf(text: string, values: readonly unknown[]): Promise<PlanNode[]> {
-  const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: PlanNode }] }>(
-    `explain (analyze, buffers, format json) ${text}`,
-    [...values],
-  )
-  const flatten = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(flatten)]
-  return flatten(rows[0]!['QUERY PLAN'][0].Plan)
-}
-
 test.for([
   ['expired claims', statements.removeExpiredClaims, [LIMIT, '0'], 'inbox_expires_at'],
   ['claims of dedup stores', statements.removeExpiredLeases, [LIMIT, '0'], 'dedup_leases_expires_at'],
@@ -69,7 +51,7 @@ test.for([
 ] as const)(
   'G2 an index serves the search for %s, and rows are deleted by their addresses',
   async ([, text, values, index]) => {
-    const plan = await planOf(text, values)
+    const plan = await planOf(client, text, values)
     const scans = plan.filter(
       (node) => node['Node Type'].includes('Scan') && !node['Node Type'].startsWith('CTE'),
     )
@@ -89,7 +71,7 @@ test('G2 with a pinned vacuum horizon a batch does not scan all rows that the ru
   const blocks: number[] = []
   for (let batch = 0; batch < 40; batch += 1) {
     const values: unknown[] = [1000, from]
-    const [top] = await planOf(statements.removeExpiredClaims, values)
+    const [top] = await planOf(client, statements.removeExpiredClaims, values)
     blocks.push(top!['Shared Hit Blocks'] + top!['Shared Read Blocks'])
     const { rows } = await client.query<{ next: string }>(
       `select (extract(epoch from min(expires_at)) * 1000000)::bigint::text as next from txbox.inbox`,
@@ -108,7 +90,7 @@ test.for([
 ] as const)(
   '%s is found by a few look-ups in the index, however many messages there are',
   async ([, text, values]) => {
-    const [root, ...nodes] = await planOf(text, values)
+    const [root, ...nodes] = await planOf(client, text, values)
     expect(root!['Actual Rows']).toBe(1)
     expect(root!['Shared Hit Blocks'] + root!['Shared Read Blocks']).toBeLessThan(50)
     expect(nodes.flatMap((node) => node['Index Name'] ?? [])).toEqual(['queue_due'])

@@ -6,6 +6,7 @@ import {
   queueReceiveStatements,
 } from '../../packages/postgres/src/queue/queue-receive-statements.ts'
 import { relayStatements } from '../../packages/postgres/src/relay/relay-statements.ts'
+import { blocksRead, planOfRolledBack } from '../support/engines/postgres-plans.ts'
 import { databaseUrl } from '../support/engines/server-outbox-target.ts'
 import { useTarget } from '../support/engines/target.ts'
 
@@ -73,14 +74,7 @@ describe.each(STATISTICS)('a shard with fifty thousand keys, %s', (statistics) =
 
   /** Runs the statement, and rolls it back. @returns the number of blocks that the statement has read */
   async function blocks(text: string, values: readonly unknown[]): Promise<number> {
-    await client.query('begin')
-    const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: Record<string, number> }] }>(
-      `explain (analyze, buffers, format json) ${text}`,
-      [...values],
-    )
-    await client.query('rollback')
-    const { Plan: plan } = rows[0]!['QUERY PLAN'][0]
-    return plan['Shared Hit Blocks']! + plan['Shared Read Blocks']!
+    return blocksRead(await planOfRolledBack(client, text, values))
   }
 
   test('O4 a read does not pass over the parked messages of other keys', async () => {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { localParkedStatements } from '../../packages/postgres/src/local/local-parked-statements.ts'
 import { localStatements } from '../../packages/postgres/src/local/local-statements.ts'
 import { outboxStatements } from '../../packages/postgres/src/outbox/outbox-statements.ts'
+import { blocksRead, planOfRolledBack, rowsExamined } from '../support/engines/postgres-plans.ts'
 import { databaseUrl } from '../support/engines/server-outbox-target.ts'
 import { useTarget } from '../support/engines/target.ts'
 
@@ -17,17 +18,6 @@ const AT = ['billing', 3] as const
 /** A new table has no statistics, or those of its first rows: consumers must not depend on their next update. */
 const STATISTICS = ['never analysed', 'analysed at five rows', 'analysed'] as const
 type Statistics = (typeof STATISTICS)[number]
-
-interface PlanNode {
-  readonly 'Node Type': string
-  readonly 'Relation Name'?: string
-  readonly 'Actual Rows': number
-  readonly 'Actual Loops': number
-  readonly 'Shared Hit Blocks': number
-  readonly 'Shared Read Blocks': number
-  readonly 'Rows Removed by Filter'?: number
-  readonly Plans?: readonly PlanNode[]
-}
 
 interface Costs {
   /** The number of rows of the two tables that the statement examined. */
@@ -56,28 +46,11 @@ describe(`tables of ${ROWS} local messages`, () => {
 
   /** Plans the statement, executes it, and rolls it back. */
   async function costsOf(text: string, values: readonly unknown[]): Promise<Costs> {
-    await client.query('begin')
-    const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: PlanNode }] }>(
-      `explain (analyze, buffers, format json) ${text}`,
-      [...values],
-    )
-    await client.query('rollback')
-    const flatten = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(flatten)]
-    const root = rows[0]!['QUERY PLAN'][0].Plan
-    const nodes = flatten(root)
+    const plan = await planOfRolledBack(client, text, values)
     return {
-      rows: nodes
-        .filter(
-          (node) =>
-            node['Node Type'].includes('Scan') && node['Relation Name']?.startsWith('local_') === true,
-        )
-        .reduce(
-          (sum, node) =>
-            sum + (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'],
-          0,
-        ),
-      blocks: root['Shared Hit Blocks'] + root['Shared Read Blocks'],
-      nodes: nodes.map((node) => node['Node Type']),
+      rows: rowsExamined(plan, 'local_outbox', 'local_parked'),
+      blocks: blocksRead(plan),
+      nodes: plan.map((node) => node['Node Type']),
     }
   }
 

@@ -4,6 +4,7 @@ import { deadLetterStatements } from '../../packages/postgres/src/operate/dead-l
 import { inspectionStatements } from '../../packages/postgres/src/operate/inspection-statements.ts'
 import { queueReceiveStatements } from '../../packages/postgres/src/queue/queue-receive-statements.ts'
 import { queueStatements } from '../../packages/postgres/src/queue/queue-statements.ts'
+import { blocksRead, planOfRolledBack, rowsExamined } from '../support/engines/postgres-plans.ts'
 import { databaseUrl } from '../support/engines/server-outbox-target.ts'
 import { useTarget } from '../support/engines/target.ts'
 
@@ -19,18 +20,6 @@ const LOCKS = ALL_SHARDS.map((shard) => `queue/orders/${String(shard).padStart(2
 
 /** A new table has no statistics, or those of its first rows: receivers must not depend on their next update. */
 const STATISTICS = ['never analysed', 'analysed at five rows', 'analysed'] as const
-
-interface PlanNode {
-  readonly 'Node Type': string
-  readonly 'Relation Name'?: string
-  readonly 'Actual Rows': number
-  readonly 'Actual Loops': number
-  readonly 'Shared Hit Blocks': number
-  readonly 'Shared Read Blocks': number
-  readonly 'Rows Removed by Filter'?: number
-  readonly 'Rows Removed by Index Recheck'?: number
-  readonly Plans?: readonly PlanNode[]
-}
 
 describe.each(STATISTICS)('a queue with many messages behind a thousand blocked keys, %s', (statistics) => {
   const target = useTarget()
@@ -72,29 +61,14 @@ describe.each(STATISTICS)('a queue with many messages behind a thousand blocked 
   }, 300_000)
   afterAll(() => client.end())
 
-  async function planOf(text: string, values: readonly unknown[]): Promise<PlanNode> {
-    await client.query('begin')
-    const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: PlanNode }] }>(
-      `explain (analyze, buffers, format json) ${text}`,
-      [...values],
-    )
-    await client.query('rollback')
-    return rows[0]!['QUERY PLAN'][0].Plan
-  }
-
   /** Runs the statement, and rolls it back. @returns the number of blocks that the statement read */
   async function blocks(text: string, values: readonly unknown[]): Promise<number> {
-    const plan = await planOf(text, values)
-    return plan['Shared Hit Blocks'] + plan['Shared Read Blocks']
+    return blocksRead(await planOfRolledBack(client, text, values))
   }
 
   /** Runs the statement, and rolls it back. @returns the number of rows of the table that the statement examined */
   async function examined(text: string, values: readonly unknown[]): Promise<number> {
-    const plan = await planOf(text, values)
-    const flatten = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(flatten)]
-    return flatten(plan)
-      .filter((node) => node['Node Type'].includes('Scan') && node['Relation Name'] === 'queue')
-      .reduce((sum, node) => sum + examinedBy(node), 0)
+    return rowsExamined(await planOfRolledBack(client, text, values), 'queue')
   }
 
   async function placesOf(where: string): Promise<readonly [places: string[], receipts: string[]]> {
@@ -169,8 +143,3 @@ describe.each(STATISTICS)('a queue with many messages behind a thousand blocked 
     expect(await examined(letters.redrive, [...any, 20, null, 'me'])).toBeLessThanOrEqual(60)
   })
 })
-
-function examinedBy(node: PlanNode): number {
-  const removed = (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0)
-  return (node['Actual Rows'] + removed) * node['Actual Loops']
-}
