@@ -62,6 +62,25 @@ test('C18 a source is asked for half of prefetch at a time, and for fewer delive
   expect(subject.ids.at(-1)).toBe('late')
 })
 
+test('C18 a source that is accepting half of prefetch is asked for no few deliveries meanwhile', async () => {
+  const source = new MemorySource()
+  for (let n = 0; n < 30; n += 1) source.send(`m${n}`)
+  const gate = Promise.withResolvers<void>()
+  source.onAccept = (id) => (['m0', 'm1'].includes(id) ? undefined : gate.promise)
+  const subject = await ConsumerUnderTest.started(source, async () => undefined, {
+    concurrency: 10,
+    prefetch: 10,
+  })
+  await pass(100)
+  // Two deliveries are accepted, and their handlers are free; eight are being accepted.
+  expect(subject.consumer.figures).toMatchObject({ inHand: 8, running: 0 })
+  expect(source.limits).toEqual([10])
+  gate.resolve()
+  await pass(100)
+  expect(subject.runs.length).toBe(30)
+  expect(source.left).toEqual([])
+})
+
 test('C18 when the only running delivery fails and waits for its retry, the free handler gets another delivery', async () => {
   const source = new MemorySource()
   for (const id of ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7', 'a8']) source.send(id, { key: 'a' })
