@@ -16,19 +16,20 @@ export function inSendingSpan(
   publish: () => Promise<readonly PublishResult[]>,
 ): Promise<readonly PublishResult[]> {
   const beganAt = performance.now()
-  return telemetry.span(describe(publisher, messages), async (handle) => {
+  const topic = topicOf(messages)
+  return telemetry.span(describe(publisher, messages, topic), async (handle) => {
     const counts: Counts = new Map()
     let error: unknown
     try {
       const results = await publish()
       const answers = answersOf(results)
-      for (const [index, { topic }] of messages.entries()) {
+      for (const [index, message] of messages.entries()) {
         const result = answers[index]
-        if (result?.status === 'accepted') add(counts, topic, undefined)
+        if (result?.status === 'accepted') add(counts, message.topic, undefined)
         else if (result?.status === 'rejected') {
           const reason = result.error ?? 'rejected'
           error ??= reason
-          add(counts, topic, errorTypeOf(reason))
+          add(counts, message.topic, errorTypeOf(reason))
         }
       }
       if (error !== undefined) handle.failed(error)
@@ -36,10 +37,10 @@ export function inSendingSpan(
     } catch (thrown) {
       error = thrown ?? 'thrown'
       const errorType = errorTypeOf(error)
-      for (const { topic } of messages) add(counts, topic, errorType)
+      for (const message of messages) add(counts, message.topic, errorType)
       throw thrown
     } finally {
-      recordCall(telemetry, publisher, { beganAt, topic: topicOf(messages), counts, error })
+      recordCall(telemetry, publisher, { beganAt, topic, counts, error })
     }
   })
 }
@@ -65,9 +66,12 @@ function answersOf(results: unknown): readonly (PublishResult | undefined)[] {
 }
 
 /** A call of one topic has the topic in its name, and a call of one message has the ids of the message. */
-function describe(publisher: Publisher, messages: readonly OutboxMessage[]): SpanDescription {
+function describe(
+  publisher: Publisher,
+  messages: readonly OutboxMessage[],
+  topic: string | undefined,
+): SpanDescription {
   const [first] = messages
-  const topic = topicOf(messages)
   const only = messages.length === 1 ? first : undefined
   const { system, server } = publisher
   return {
