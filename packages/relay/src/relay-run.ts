@@ -52,7 +52,7 @@ export class RelayRun {
   #keeping: Promise<void> = Promise.resolve()
   #working: Promise<unknown> = Promise.resolve()
   #unuse: (() => void) | undefined
-  #ownGauges: RunGauges | undefined
+  #runGauges: RunGauges | undefined
   #wakeUps: WakeUps | undefined
   /** When the publisher's signal is aborted, and when the leases are released. */
   readonly #forces = new Deadline()
@@ -116,7 +116,7 @@ export class RelayRun {
     await ports.checkSchema()
     this.#unuse = ports.useConnections?.('relay', RELAY_CONNECTIONS)
     this.#wakeUps = this.#listen()
-    this.#ownGauges = this.#gauges.begin(() => this.#leases.held.length)
+    this.#runGauges = this.#gauges.begin(() => this.#leases.held.length)
     this.#keeping = this.#keepLeases()
     this.#working = Promise.all([this.#poller.run(), this.#lanes.run()])
   }
@@ -136,7 +136,7 @@ export class RelayRun {
 
   async #stop(): Promise<void> {
     void this.#forces.passed.then(() => this.#force.abort())
-    const tablesEnded = this.#ownGauges?.endTables()
+    const tablesEnded = this.#runGauges?.endTables()
     this.#stopping.abort()
     this.#pace.stop()
     this.#wakeUps?.close()
@@ -146,7 +146,7 @@ export class RelayRun {
     this.#forces.clear()
     this.#force.abort()
     this.#unneeded.abort()
-    this.#ownGauges?.endOwn()
+    this.#runGauges?.endOwn()
     const closed = Promise.all([this.#keeper.close(), tablesEnded])
     // A timer that the deadline outlives.
     const closing = within(closed, GAUGES_END_MS, () => undefined, { ref: false })
