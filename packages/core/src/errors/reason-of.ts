@@ -16,8 +16,9 @@ const SECRET_PARAMETER = /([?&](?:password|passwd|pwd|token|secret)=)[^\s&#]*/gi
 /**
  * Returns the message of an error and its causes in one line: `fetch failed: connect ECONNREFUSED 127.0.0.1:9`. Follows
  * `cause` and the first five `errors` of an AggregateError, seven levels deep and to at most 50 errors, the nearest ones.
- * Does not repeat the text of a cause that an outer error has already quoted. The result is safe to store and to show: passwords in URLs are replaced by `***`,
- * control characters are made visible, and NUL and lone surrogates do not occur. Never throws, whatever `error` is.
+ * Does not repeat the text of a cause that an outer error has already quoted. The result is safe to store and to show: passwords
+ * in URLs are replaced by `***`, control characters are made visible, and NUL and lone surrogates do not occur. Never throws,
+ * whatever `error` is.
  *
  * @param limitCharacters the maximum length of the result, in UTF-16 code units. @default 2000
  */

@@ -10,12 +10,14 @@ const NO_MESSAGE = -1
  * flight: if the broker refused a message and accepted the next message of the key, their order would be lost.
  */
 export class OrderedBatch {
+  /** The messages of the call, in their order. */
   readonly messages: readonly OutboxMessage[]
   /** The results in the order of the messages; `undefined` while a result is unknown. */
   readonly results: (PublishResult | undefined)[]
   /** For each message, the place of the next message of the same key. */
   readonly #next: number[]
 
+  /** @param messages the messages of one call of `publish`, in their order. */
   constructor(messages: readonly OutboxMessage[]) {
     this.messages = messages
     this.results = Array.from({ length: messages.length })

@@ -1,8 +1,9 @@
 /**
  * Waits for `work`, but rejects with the signal's reason if the signal is aborted first. A later result or
- * error of `work` is ignored.
+ * error of `work` is ignored: `work` itself goes on. Without a signal, returns `work` itself.
  *
- * @param mayLeave is called when the signal is aborted, and returns whether to stop waiting for `work`.
+ * @param mayLeave is called when the signal is aborted, and returns whether to stop waiting for `work`. @default always
+ * @throws the signal's reason, or the error of `work`.
  */
 export function unlessAborted<T>(
   work: Promise<T>,
