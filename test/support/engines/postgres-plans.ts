@@ -25,10 +25,12 @@ export async function planOf(
     `explain (analyze, buffers, format json) ${text}`,
     [...values],
   )
-  const within = (node: PlanNode): PlanNode[] =>
-    (node.Plans ?? []).flatMap((inner) => [inner, ...within(inner)])
   const root = rows[0]!['QUERY PLAN'][0].Plan
-  return [root, ...within(root)]
+  return [root, ...nodesBelow(root)]
+}
+
+function nodesBelow({ Plans = [] }: PlanNode): readonly PlanNode[] {
+  return [...Plans, ...Plans.flatMap(nodesBelow)]
 }
 
 /** The same, in a transaction that is rolled back. */
